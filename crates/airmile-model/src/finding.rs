@@ -305,6 +305,13 @@ pub struct TransferFinding {
 /// slow line two fifths to four fifths).
 pub const GRANTED_PART: f64 = 0.25;
 
+/// The part of throughput time, 0 to 1, in which the base station had granted all reported data.
+#[must_use]
+pub fn granted_part(granted_ms: Option<f64>, throughput_time_ms: Option<f64>) -> f64 {
+    let both = granted_ms.zip(throughput_time_ms.filter(|ms| *ms > 0.0));
+    both.map_or(0.0, |(granted_ms, ms)| granted_ms / ms)
+}
+
 /// The part of throughput time, 0 to 1, in which the radio limited a transfer: all, or if the base
 /// station had granted all reported data for [`GRANTED_PART`] of it and more, the rest.
 #[must_use]
@@ -316,8 +323,7 @@ impl TransferFinding {
     /// The part of its throughput time, 0 to 1, in which the radio limited it.
     #[must_use]
     pub fn limited_part(&self) -> f64 {
-        let granted = self.granted_ms.zip(self.throughput_time_ms.filter(|ms| *ms > 0.0));
-        limited_part(granted.map_or(0.0, |(granted_ms, ms)| granted_ms / ms))
+        limited_part(granted_part(self.granted_ms, self.throughput_time_ms))
     }
 
     /// The part of its duration, 0 to 1, in which the radio limited it: its link demand, less what

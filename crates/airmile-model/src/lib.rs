@@ -10,6 +10,7 @@
 pub mod application;
 pub mod finding;
 pub mod flow;
+pub mod median;
 pub mod nr_tables;
 pub mod packet;
 mod page;
@@ -34,7 +35,7 @@ pub use application::{
 };
 pub use finding::{
     Bound, Burst, Cause, Evidence, GRANTED_PART, TransferFinding, Verdict, VerdictThresholds,
-    confidence_percent, limited_part,
+    confidence_percent, granted_part, limited_part,
 };
 pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};

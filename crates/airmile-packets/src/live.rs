@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use airmile_capture::packet::{CaptureReader, Captured, Dissector};
 use airmile_model::flow::{FlowRow, PacketRow};
+use airmile_model::median::upper_median;
 use airmile_model::{Direction, Protocol, Termination};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Tables};
 use schemars::JsonSchema;
@@ -293,8 +294,7 @@ impl Recent {
             self.0.pop_front();
         }
         let mut rtts: Vec<i64> = self.0.iter().map(|(_, rtt)| *rtt).collect();
-        let middle = rtts.len() / 2;
-        (!rtts.is_empty()).then(|| *rtts.select_nth_unstable(middle).1 as f64 / 1e6)
+        upper_median(&mut rtts, i64::cmp).map(|rtt| rtt as f64 / 1e6)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `airmile radio`.
 
+use airmile::model::median::upper_median;
 use airmile::model::{Direction, TransferFinding, confidence_percent};
 use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export, plural};
 use anyhow::Result;
@@ -128,8 +129,7 @@ fn load_line(report: &RadioReport) -> String {
     }
     let median = |of: fn(&CellLoad) -> Option<f64>| {
         let mut values: Vec<f64> = windows.iter().filter_map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied()
+        upper_median(&mut values, f64::total_cmp)
     };
     let mut line = format!(
         "Cell load: median {} of the PRBs in use (own {}), {} PRBs for the phone, its own included",

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use airmile_model::spans::merged;
+
 use super::{AmdPdu, Element, Nack, RlcFormat, Sdu, StatusPdu};
 use crate::scenario::RlcConfig;
 
@@ -18,15 +20,7 @@ struct Arrived {
 impl Arrived {
     fn add(&mut self, part: (u32, u32)) {
         self.parts.push(part);
-        self.parts.sort_unstable();
-        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(self.parts.len());
-        for &(from, to) in &self.parts {
-            match merged.last_mut() {
-                Some(last) if from <= last.1 => last.1 = last.1.max(to),
-                _ => merged.push((from, to)),
-            }
-        }
-        self.parts = merged;
+        self.parts = merged(std::mem::take(&mut self.parts));
     }
 
     fn is_whole(&self) -> bool {

@@ -183,25 +183,14 @@ impl AmSender {
         let (sn, size_bytes) =
             (self.vt_s, format.header_bytes(elements.len(), false, 0) + field_bytes);
         let elements: Arc<[Element]> = elements.into();
-        if self.config.unacknowledged {
-            self.vt_s += 1;
-            let part = (0, field_bytes);
-            return Some(AmdPdu {
-                sn,
-                elements,
-                field_bytes,
-                part,
-                size_bytes,
-                poll: false,
-                retx: false,
-                format,
-            });
+        if !self.config.unacknowledged {
+            let sent = SentPdu { elements: Arc::clone(&elements), field_bytes };
+            self.unacknowledged.insert(sn, sent);
+            // 5.2.2.1: counted upon assembly of a new AMD PDU.
+            self.pdu_without_poll += 1;
+            self.byte_without_poll += u64::from(field_bytes);
         }
-        self.unacknowledged.insert(sn, SentPdu { elements: Arc::clone(&elements), field_bytes });
         self.vt_s += 1;
-        // 5.2.2.1: counted upon assembly of a new AMD PDU.
-        self.pdu_without_poll += 1;
-        self.byte_without_poll += u64::from(field_bytes);
         let part = (0, field_bytes);
         Some(AmdPdu {
             sn,

@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::TtiSpan;
+use airmile_model::median::upper_median;
 
 use super::gap::{self, EM_ITERATIONS, N_BINS};
 use super::pace::{self, Pace};
@@ -304,8 +305,7 @@ fn reference_prb(blocks: &[AllocatedBlock]) -> Option<u32> {
         .take(REFERENCE_BLOCKS)
         .map(|b| b.prb)
         .collect();
-    near.sort_unstable();
-    near.get(near.len() / 2).copied()
+    upper_median(&mut near, u32::cmp)
 }
 
 #[cfg(test)]

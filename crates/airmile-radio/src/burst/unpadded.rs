@@ -7,6 +7,8 @@
 //! RLC UM has no polls that would decide (TS 36.322, 5.1.2), and no retransmission shows the contents
 //! of a lost block.
 
+use airmile_model::median::upper_median;
+
 use super::gap::{EM_ITERATIONS, GapHistogram, N_BINS};
 
 /// What the padding of a data block shows.
@@ -115,11 +117,7 @@ pub(super) fn judge(blocks: &[UnpaddedBlock], threshold_bytes: u32) -> Vec<f64> 
 /// Number of ends whose padding is no evidence, for each padded one: paddings are uniform up to the
 /// difference between the sizes of grants, twice their median.
 fn exact_share(paddings: &mut [u32], threshold_bytes: u32) -> f64 {
-    let middle = paddings.len() / 2;
-    let median = match paddings {
-        [] => return 0.0,
-        paddings => *paddings.select_nth_unstable(middle).1,
-    };
+    let Some(median) = upper_median(paddings, u32::cmp) else { return 0.0 };
     (f64::from(threshold_bytes) + 1.0) / (2.0 * f64::from(median).max(1.0))
 }
 

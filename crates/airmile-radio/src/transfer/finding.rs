@@ -2,7 +2,7 @@
 
 use airmile_model::{
     Direction, Evidence, GRANTED_PART, Transfer, TransferFinding, TtiIndex, Verdict,
-    VerdictThresholds, limited_part,
+    VerdictThresholds, granted_part, limited_part,
 };
 
 use super::Timeline;
@@ -69,7 +69,7 @@ impl Timeline {
             share: unknown_ms / duration_ms,
             why: if unclear_ms > 0.0 { "some of it is unclear" } else { "records are missing" },
         };
-        let granted_part = granted as f64 / meter.in_burst.max(1) as f64;
+        let granted_part = granted_part(granted_ms, throughput_time_ms);
         let limited_part = limited_part(granted_part);
         let radio_share = link_demand.map(|demand| demand * limited_part);
         let (mut verdict, mut confidence) =

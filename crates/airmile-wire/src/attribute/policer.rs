@@ -8,6 +8,7 @@
 //! simulation.)
 
 use airmile_model::TcpEventKind;
+use airmile_model::median::upper_median;
 
 use super::sender_model::BACKED_OFF_NS;
 use crate::tcp::TracedPacket;
@@ -102,12 +103,13 @@ impl PolicerTest {
         if between.len() < MIN_BETWEEN {
             return None;
         }
-        let rates: Vec<f64> = between.iter().map(Between::bytes_per_ns).collect();
-        let usual = median(&rates)?;
+        let mut rates: Vec<f64> = between.iter().map(Between::bytes_per_ns).collect();
+        let usual = upper_median(&mut rates, f64::total_cmp)?;
         let alike = rates.iter().filter(|rate| (**rate / usual - 1.0).abs() <= ALIKE_PART).count();
-        let tokens: Vec<f64> = between.iter().flat_map(|one| one.tokens(&self.samples)).collect();
+        let mut tokens: Vec<f64> =
+            between.iter().flat_map(|one| one.tokens(&self.samples)).collect();
         let policed = alike as f64 >= ALIKE_SHARE * between.len() as f64
-            && median(&tokens)? >= FULLER_SEGMENTS * mss as f64;
+            && upper_median(&mut tokens, f64::total_cmp)? >= FULLER_SEGMENTS * mss as f64;
         policed.then_some(PolicedSpan {
             from_ns: between.first()?.from.0,
             to_ns: between.last()?.to_ns,
@@ -143,12 +145,6 @@ impl Between {
                 - passed.saturating_sub(self.from.1) as f64
         })
     }
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

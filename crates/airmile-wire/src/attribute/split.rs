@@ -33,10 +33,10 @@ const EARLY_NS: i64 = 20_000_000;
 /// overlaps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RadioEvidence<'a> {
-    /// The downlink.
-    pub downlink: &'a [RadioSpan],
-    /// When the phone's own queue was not empty; `None` if it was not logged.
-    pub uplink: Option<&'a [RadioSpan]>,
+    /// When the radio's queue in the direction of the data was not empty.
+    pub data_queue: &'a [RadioSpan],
+    /// The same in the direction of the acknowledgements; `None` if it was not logged.
+    pub ack_queue: Option<&'a [RadioSpan]>,
     /// Starts and ends of spans of [`RELEASE_NS`] and more in which nothing was scheduled
     /// in either direction.
     pub silences: &'a [(i64, i64)],
@@ -59,7 +59,8 @@ pub struct RadioSpan {
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
     waits: WaitTimeline,
-    uplink: ByteBins,
+    /// Payload that passed in the direction of the acknowledgements.
+    ack_payload: ByteBins,
     at_server: bool,
     lost: Vec<LostSegment>,
     behind: WaitTimeline,
@@ -76,8 +77,8 @@ impl Attribution {
     /// From packets as they passed the phone, with times shifted to the phone if captured
     /// elsewhere.
     #[must_use]
-    pub fn new(waits: WaitTimeline, uplink: ByteBins) -> Self {
-        Self { waits, uplink, ..Self::default() }
+    pub fn new(waits: WaitTimeline, ack_payload: ByteBins) -> Self {
+        Self { waits, ack_payload, ..Self::default() }
     }
 
     /// Retransmitted segments.
@@ -149,7 +150,7 @@ impl Attribution {
     /// Moves the times to the reference clock of `line`.
     pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
-        self.uplink.set_clock(line);
+        self.ack_payload.set_clock(line);
         self.behind.set_clock(line);
         self.path.set_clock(line);
         self.uplink_path.set_clock(line);
@@ -266,7 +267,7 @@ impl TransferSplit<'_> {
         }
         let radio = self.radio.unwrap_or_default();
         let mut at = from_ns;
-        for span in touching(radio.downlink, from_ns, to_ns) {
+        for span in touching(radio.data_queue, from_ns, to_ns) {
             let (start, end) = (span.from_ns.max(at), span.to_ns.min(to_ns));
             self.rest(at, start, reason);
             if span.queued {
@@ -313,13 +314,13 @@ impl TransferSplit<'_> {
         // A queue whose place is known only now, before the radio, is not on the uplink.
         let is_before_radio =
             reason == Reason::Queue && !matches!(waited_for, Reason::Queue | Reason::QueueOrWindow);
-        let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
+        let sends = reason.may_be_upload() && of.ack_payload.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
-        let uploads = sends && radio.uplink.is_none() && !is_before_radio;
-        let uplink = radio.uplink.unwrap_or_default();
+        let uploads = sends && radio.ack_queue.is_none() && !is_before_radio;
+        let ack_queue = radio.ack_queue.unwrap_or_default();
         let mut at = from_ns;
-        for span in touching(uplink, from_ns, to_ns).filter(|span| span.is_long()) {
+        for span in touching(ack_queue, from_ns, to_ns).filter(|span| span.is_long()) {
             let (start, end) = (span.from_ns.max(at), span.to_ns.min(to_ns));
             self.sent_up(at, start, reason, uploads);
             self.shares.add(Cause::UplinkQueue, reason, start, end);
@@ -332,7 +333,7 @@ impl TransferSplit<'_> {
     /// phone to the server comes first.
     fn sent_up(&mut self, from_ns: i64, to_ns: i64, reason: Reason, uploads: bool) {
         let of = self.of;
-        let sends = reason.may_be_upload() && of.uplink.is_busy(from_ns, to_ns);
+        let sends = reason.may_be_upload() && of.ack_payload.is_busy(from_ns, to_ns);
         let mut at = from_ns;
         // What is sent in a long silence of the radio waits for the first grant.
         let silences = self.radio.unwrap_or_default().silences;

@@ -417,8 +417,8 @@ fn the_radio_takes_precedence() {
     wire.request(50);
     let end = wire.rounds(50, &[10, 20, 40]);
     let span = |from: i64, to: i64| RadioSpan { from_ns: from * MS, to_ns: to * MS, queued: true };
-    let downlink = [span(90, 110), span(130, 150)];
-    let radio = RadioEvidence { downlink: &downlink, ..RadioEvidence::default() };
+    let data_queue = [span(90, 110), span(130, 150)];
+    let radio = RadioEvidence { data_queue: &data_queue, ..RadioEvidence::default() };
     let shares = wire.shares(0, end, Some(radio));
     let expected = [(Cause::RadioSignal, 40), (Cause::FirstSlowStart, 70), (Cause::Setup, 90)];
     assert_eq!(shares, expected);

@@ -1,5 +1,7 @@
 //! One clock as a line over another.
 
+use airmile_model::median::upper_median;
+
 /// Evidence over a shorter time gives no drift (chosen here: 50 ppm are 1.5 ms by then).
 const MIN_DRIFT_SPAN_NS: i64 = 30_000_000_000;
 /// Maximum number of samples, spread over all, whose pairs are compared (chosen here).
@@ -115,10 +117,10 @@ pub(super) fn through(samples: &[(i64, i64)], floor_ns: i64) -> Option<ClockLine
     let slope = if long { Slope::from_samples(samples) } else { Slope::unknown() };
     let gained = |at: i64| ((at - at_ns) as f64 * slope.drift).round() as i64;
     let mut rest: Vec<i64> = samples.iter().map(|(at, offset)| offset - gained(*at)).collect();
-    let offset_ns = median(&mut rest)?;
+    let offset_ns = upper_median(&mut rest, i64::cmp)?;
     let mut off: Vec<i64> = rest.iter().map(|rest| (rest - offset_ns).abs()).collect();
     let n = samples.len();
-    let middle = median(&mut off)? as f64;
+    let middle = upper_median(&mut off, i64::cmp)? as f64;
     let spread = if n < FEW_SAMPLES {
         off.last().copied().unwrap_or(0) as f64
     } else {
@@ -165,9 +167,4 @@ impl Slope {
         let drift = at(count / 2.0).clamp(-MAX_DRIFT, MAX_DRIFT);
         Self { drift, error: ((high - low) / 2.0).min(MAX_DRIFT) }
     }
-}
-
-fn median(values: &mut [i64]) -> Option<i64> {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
 }

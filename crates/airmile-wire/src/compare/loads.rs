@@ -2,7 +2,7 @@
 
 use super::judge::{ALPHA, MIN_TRANSFERS, SAME_FACTOR};
 use super::resample::{difference, holm};
-use super::sample::median;
+use airmile_model::median::median;
 
 /// The load times of a page in a run, compared with those in its first run.
 #[derive(Debug, Clone, PartialEq)]

@@ -19,6 +19,6 @@ pub use judge::{ComparisonOutcome, Judgement, MIN_TRANSFERS, PairFinding, judge}
 pub use loads::{LoadDifference, largest_difference};
 pub use resample::{Difference, Estimate, difference, estimate, holm, share};
 pub use sample::{
-    GroupFinding, PAUSE_NS, Restarts, RestartsSeen, Sample, is_by_turns, measure, median,
+    GroupFinding, PAUSE_NS, Restarts, RestartsSeen, Sample, is_by_turns, measure,
     restarts_after_pauses,
 };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use airmile_model::median::median;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -219,16 +220,6 @@ pub(super) fn restart_share(samples: &[&Sample]) -> Option<f64> {
 
 fn middle(samples: &[&Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
     median(samples.iter().filter_map(|s| of(s)))
-}
-
-/// The median of values; `None` without any.
-#[must_use]
-pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    let (low, high) = (values.get(last / 2)?, values.get(last.div_ceil(2))?);
-    Some(low.midpoint(*high))
 }
 
 fn ms(ns: i64) -> f64 {

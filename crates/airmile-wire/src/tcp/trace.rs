@@ -57,10 +57,9 @@ pub struct TracedAck {
     pub sack: [(i64, i64); 4],
 }
 
-#[cfg(test)]
 impl TracedPacket {
     /// An ACK at time 0, without payload, time stamps and what it acknowledges: what tests change.
-    pub(crate) const EXAMPLE: Self = Self {
+    pub const EXAMPLE: Self = Self {
         flow: 1,
         user: 1,
         at_ns: 0,

@@ -1,6 +1,6 @@
 //! What the sender of one connection waited for before each packet.
 
-mod server;
+mod sender;
 mod waits;
 
 use std::collections::VecDeque;
@@ -54,12 +54,12 @@ pub struct SenderModel {
     begun_ns: Option<i64>,
     syn_ns: Option<i64>,
     syn_ack_ns: Option<i64>,
-    /// Minimum round trip from the monitor to the server, and to the client.
-    base_up: BaseRtt,
-    base_down: BaseRtt,
-    last_down_ns: i64,
-    /// The last round trips of that side, the newest last.
-    recent_down_ns: [i64; RECENT_TRIPS],
+    /// Minimum round trip from the monitor to the sender, and to the receiver.
+    sender_rtt: BaseRtt,
+    receiver_rtt: BaseRtt,
+    last_receiver_rtt_ns: i64,
+    /// The last round trips to the receiver, the newest last.
+    recent_receiver_rtts_ns: [i64; RECENT_TRIPS],
     /// The client sends time stamps (RFC 7323).
     stamped: bool,
     on_their_way: VecDeque<PendingAck>,
@@ -156,7 +156,7 @@ impl SenderModel {
     #[must_use]
     pub fn of_phone() -> Self {
         let mut model = Self { of_phone: true, ..Self::default() };
-        model.base_up.note(0);
+        model.sender_rtt.note(0);
         model
     }
 
@@ -175,7 +175,7 @@ impl SenderModel {
     /// Takes a round trip on the server's side that the packets alone do not show.
     pub fn note_upstream_rtt_ns(&mut self, rtt_ns: i64) {
         if rtt_ns > 0 {
-            self.base_up.note(rtt_ns);
+            self.sender_rtt.note(rtt_ns);
         }
     }
 
@@ -188,13 +188,13 @@ impl SenderModel {
     /// Minimum round trip from the monitor to the server, in nanoseconds.
     #[must_use]
     pub const fn upstream_rtt_ns(&self) -> Option<i64> {
-        self.base_up.least_ns()
+        self.sender_rtt.least_ns()
     }
 
     /// The same on the present route, which may have changed in mid-flow.
     #[must_use]
     pub fn present_upstream_rtt_ns(&self) -> Option<i64> {
-        self.base_up.least_ns().map(|least| least.saturating_add(self.base_up.rise_ns()))
+        self.sender_rtt.least_ns().map(|least| least.saturating_add(self.sender_rtt.rise_ns()))
     }
 
     /// Time of its last packet, in nanoseconds.
@@ -205,13 +205,13 @@ impl SenderModel {
 
     /// By how much the present minimum round trip to the server is above that.
     pub(super) fn upstream_rise_ns(&self) -> i64 {
-        self.base_up.rise_ns()
+        self.sender_rtt.rise_ns()
     }
 
     /// Minimum round trip from the monitor to the client, in nanoseconds.
     #[must_use]
     pub const fn downstream_rtt_ns(&self) -> Option<i64> {
-        self.base_down.least_ns()
+        self.receiver_rtt.least_ns()
     }
 
     /// Times of slow starts after idle time, in nanoseconds.
@@ -264,9 +264,9 @@ impl SenderModel {
         let packet = TracedPacket { at_ns, ..*packet };
         self.begun_ns.get_or_insert(packet.at_ns);
         if (packet.dir == Direction::Ul) != self.of_phone {
-            self.push_client(&packet, out);
+            self.push_receiver(&packet, out);
         } else {
-            self.push_server(&packet, out);
+            self.push_sender(&packet, out);
         }
     }
 
@@ -320,12 +320,13 @@ impl SenderModel {
     /// Whether the capture was taken at the server, by the round trips on both sides.
     #[must_use]
     pub fn is_at_server(&self) -> bool {
-        let (upstream_ns, downstream_ns) = (self.base_up.least_ns(), self.base_down.least_ns());
+        let (upstream_ns, downstream_ns) =
+            (self.sender_rtt.least_ns(), self.receiver_rtt.least_ns());
         let sides = Sides { upstream_ns, downstream_ns, least_downstream_ns: downstream_ns };
         sides.place() == CaptureSite::Server
     }
 
-    fn push_client(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
+    fn push_receiver(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) && self.of_phone {
             wait(out, self.begun_ns.unwrap_or(now), now, Reason::Handshake);
@@ -349,8 +350,8 @@ impl SenderModel {
             self.payload_stamps.push_back(value);
         }
         if let Some(at) = self.syn_ack_ns.take() {
-            self.base_down.note(now - at);
-            self.down(now - at);
+            self.receiver_rtt.note(now - at);
+            self.note_receiver_rtt(now - at);
         }
         let is_idle = ack.offset_bytes >= self.next
             && self.last_data_ns.is_none_or(|last| now - last > self.timer_ns());
@@ -382,8 +383,8 @@ impl SenderModel {
             self.sent.pop_front();
         }
         if let Some(rtt) = rtt {
-            self.base_down.push(now, rtt);
-            self.down(rtt);
+            self.receiver_rtt.push(now, rtt);
+            self.note_receiver_rtt(rtt);
         }
         if self.of_phone && packet.new_bytes > 0 && self.acked >= self.next {
             self.answered(now, out);
@@ -399,10 +400,10 @@ impl SenderModel {
         });
     }
 
-    fn down(&mut self, rtt_ns: i64) {
-        self.last_down_ns = rtt_ns;
-        self.recent_down_ns.rotate_left(1);
-        self.recent_down_ns[RECENT_TRIPS - 1] = rtt_ns;
+    fn note_receiver_rtt(&mut self, rtt_ns: i64) {
+        self.last_receiver_rtt_ns = rtt_ns;
+        self.recent_receiver_rtts_ns.rotate_left(1);
+        self.recent_receiver_rtts_ns[RECENT_TRIPS - 1] = rtt_ns;
     }
 
     /// The least time until a sender's timer ends a wait, at the monitor.
@@ -411,7 +412,7 @@ impl SenderModel {
     }
 
     fn base_rtt_ns(&self) -> i64 {
-        self.base_up.now_ns().saturating_add(self.base_down.now_ns())
+        self.sender_rtt.now_ns().saturating_add(self.receiver_rtt.now_ns())
     }
 }
 

@@ -64,7 +64,7 @@ impl SenderModel {
     /// delay above the minimum was queueing.
     pub(super) fn all_arrived(&self, now: i64, out: &mut Vec<WaitSpan>) {
         let Some(last) = self.last_data_ns else { return };
-        let late = (now - last - self.base_down.now_ns() - self.slack()).max(0);
+        let late = (now - last - self.receiver_rtt.now_ns() - self.slack()).max(0);
         // A client acknowledges at once (RFC 9000, 13.2.1), and its packets do not show of what.
         let (queued, reason) = match self.encrypted && late > 0 {
             true => (0, Reason::Unknown),
@@ -154,7 +154,7 @@ impl SenderModel {
 
     /// From a request to its answer: a round trip, and the server think time.
     fn respond(&self, asked: i64, now: i64, out: &mut Vec<WaitSpan>) {
-        let up = self.base_up.now_ns();
+        let up = self.sender_rtt.now_ns();
         let due = if now - asked > up + self.slack() { asked + up } else { now };
         wait(out, asked, due, Reason::Request);
         wait(out, due, now, Reason::ServerThinkTime);
@@ -172,16 +172,18 @@ impl SenderModel {
         }
         // The oldest ACK that the sender had not received: without one it kept its own
         // pace, whatever the age of the ACK that it echoes.
-        let base_up = self.base_up.now_ns();
+        let sender_rtt = self.sender_rtt.now_ns();
         let unheard = self.on_their_way.front().filter(|_| !self.of_phone);
-        let up = unheard.map_or(0, |unheard| now - unheard.at_ns - base_up);
+        let up = unheard.map_or(0, |unheard| now - unheard.at_ns - sender_rtt);
         // A full window leaves the last segment unpaired, and its ACK is delayed (RFC
         // 5681, 4.2); a queue delays all.
-        let base_down = self.base_down.now_ns();
+        let receiver_rtt = self.receiver_rtt.now_ns();
         let down = match reason {
             Reason::ReceiveWindow => 0,
-            Reason::QueueOrWindow => self.recent_down_ns.into_iter().min().unwrap_or(0) - base_down,
-            _ => self.last_down_ns - base_down,
+            Reason::QueueOrWindow => {
+                self.recent_receiver_rtts_ns.into_iter().min().unwrap_or(0) - receiver_rtt
+            }
+            _ => self.last_receiver_rtt_ns - receiver_rtt,
         };
         (up.max(0) + down.max(0) - self.slack()).max(0)
     }

@@ -118,7 +118,7 @@ impl TransferSplit<'_> {
     /// Whether a queue between server and radio dropped a segment: the data around it had waited there.
     fn is_overflow(&self, segment: &LostSegment) -> bool {
         let (from_ns, to_ns) = (segment.missed_ns - EARLY_NS, segment.missed_ns);
-        let mut at_radio = touching(self.radio.unwrap_or_default().downlink, from_ns, to_ns);
+        let mut at_radio = touching(self.radio.unwrap_or_default().data_queue, from_ns, to_ns);
         let is_at_radio = at_radio.any(|span| span.queued);
         !is_at_radio && self.of.path.touching(from_ns, to_ns).next().is_some()
     }

@@ -139,9 +139,9 @@ fn an_uploads_queue_on_the_wire_is_the_uplinks() {
             let sent = if n <= 0 { n } else { n - 120 };
             Passage { sent_ns: sent * MS, arrived_ns: n * MS }
         });
-        let mut uplink = ByteBins::default();
-        uplink.add(0, bytes);
-        let one = Attribution { uplink, ..Attribution::default() };
+        let mut ack_payload = ByteBins::default();
+        ack_payload.add(0, bytes);
+        let one = Attribution { ack_payload, ..Attribution::default() };
         let one = one.with_uplink_path(PathQueue::new(passages.collect()));
         assert_eq!(waited(reason, one), expected);
     };
@@ -157,12 +157,12 @@ fn an_uplink_queue_that_was_logged_empty_is_none() {
     let reason = Reason::Queue;
     let mut waits = WaitTimeline::default();
     waits.push(&[WaitSpan { from_ns: 0, to_ns: 100 * MS, reason }], true);
-    let mut uplink = ByteBins::default();
-    uplink.add(0, 100_000);
-    let one = Attribution { waits, uplink, ..Attribution::default() };
+    let mut ack_payload = ByteBins::default();
+    ack_payload.add(0, 100_000);
+    let one = Attribution { waits, ack_payload, ..Attribution::default() };
     let empty: &[RadioSpan] = &[];
-    for (uplink, cause) in [(None, Cause::UplinkQueue), (Some(empty), Cause::Wireline)] {
-        let radio = RadioEvidence { uplink, ..RadioEvidence::default() };
+    for (ack_queue, cause) in [(None, Cause::UplinkQueue), (Some(empty), Cause::Wireline)] {
+        let radio = RadioEvidence { ack_queue, ..RadioEvidence::default() };
         let shares = one.split(0, 100 * MS, Some(radio));
         assert_eq!(shares.by_cause.into_iter().collect::<Vec<_>>(), [(cause, 100 * MS)]);
     }
@@ -173,9 +173,9 @@ fn an_uplink_queue_that_was_logged_empty_is_none() {
 #[test]
 fn a_queue_before_the_radio_stays_there_during_an_upload() {
     let uploading = || {
-        let mut uplink = ByteBins::default();
-        uplink.add(0, 100_000);
-        Attribution { uplink, ..Attribution::default() }
+        let mut ack_payload = ByteBins::default();
+        ack_payload.add(0, 100_000);
+        Attribution { ack_payload, ..Attribution::default() }
     };
     let mut hidden = uploading();
     hidden.set_hidden_queue(Some(HiddenQueue::Downlink));
@@ -212,8 +212,8 @@ fn drops_of_a_full_queue_are_its_lines() {
             .with_path(PathQueue::new(each.collect()))
             .with_lost(before.iter().map(|at| early(*at)).chain([lost]).collect());
         let queued = [RadioSpan { from_ns: 100 * MS, to_ns: 110 * MS, queued: true }];
-        let downlink = if radio_queued { &queued[..] } else { &[] };
-        let radio = RadioEvidence { downlink, ..RadioEvidence::default() };
+        let data_queue = if radio_queued { &queued[..] } else { &[] };
+        let radio = RadioEvidence { data_queue, ..RadioEvidence::default() };
         let shares = one.split(180 * MS, 200 * MS, Some(radio));
         assert_eq!(shares.by_cause, BTreeMap::from([(expected, 20 * MS)]));
     };

@@ -73,21 +73,23 @@ impl Split {
         let spans = |dir| place.bursts(finding, dir, report);
         let is_download = dir == Direction::Dl;
         let back = if is_download { Direction::Ul } else { Direction::Dl };
-        let (mut own, other) = (spans(dir), spans(back));
+        let (mut data_queue, ack_queue) = (spans(dir), spans(back));
         let at = |(from, to): &(TtiIndex, TtiIndex)| (place.at(*from), place.at(*to));
         if finding.limited_part() < 1.0 {
             let granted: Vec<_> = answer.silent.granted.iter().map(at).collect();
-            own = without_spans(&own, &granted);
+            data_queue = without_spans(&data_queue, &granted);
         }
         let is_unclear = |burst: &Burst| burst.dir == Direction::Ul && !burst.is_clear();
         let has_samples = report.evidence_counts.buffer_samples > 0;
         let is_logged = has_samples && !report.bursts.iter().any(is_unclear);
-        let other = Some(other).filter(|clear| !clear.is_empty() || is_logged || !is_download);
+        let ack_queue =
+            Some(ack_queue).filter(|clear| !clear.is_empty() || is_logged || !is_download);
         let silences: Vec<(i64, i64)> = answer.silent.silences.iter().map(at).collect();
         let lost = answer.silent.lost_ttis.iter();
         let mut losses_ns: Vec<i64> = lost.map(|tti| place.at(*tti)).collect();
         losses_ns.retain(|_| is_download);
-        let seen = RadioSeries { dir, own, other, silences, losses_ns, bytes: finding.bytes };
+        let seen =
+            RadioSeries { dir, data_queue, ack_queue, silences, losses_ns, bytes: finding.bytes };
         let shares = seen.split(wire, start_ns, end_ns, 0)?;
         let others = others(finding, usage, report).filter(|_| is_download);
         let divide = |shares: &Shares| {
@@ -318,9 +320,9 @@ pub(super) fn leading(
 /// A transfer as the radio's records show it.
 struct RadioSeries {
     dir: Direction,
-    /// Of its direction, and of the other one.
-    own: Vec<RadioSpan>,
-    other: Option<Vec<RadioSpan>>,
+    /// In the direction of the data, and of the acknowledgements.
+    data_queue: Vec<RadioSpan>,
+    ack_queue: Option<Vec<RadioSpan>>,
     silences: Vec<(i64, i64)>,
     losses_ns: Vec<i64>,
     bytes: Option<u64>,
@@ -337,14 +339,15 @@ impl RadioSeries {
             };
             spans.iter().map(later).collect()
         };
-        let (own, other) = (spans(&self.own), self.other.as_deref().map(spans));
+        let (data_queue, ack_queue) =
+            (spans(&self.data_queue), self.ack_queue.as_deref().map(spans));
         let later = |ns: i64| ns.saturating_add(by_ns);
         let silences: Vec<_> =
             self.silences.iter().map(|(from, to)| (later(*from), later(*to))).collect();
         let losses_ns: Vec<i64> = self.losses_ns.iter().map(|at| later(*at)).collect();
         let radio = RadioEvidence {
-            downlink: &own,
-            uplink: other.as_deref(),
+            data_queue: &data_queue,
+            ack_queue: ack_queue.as_deref(),
             silences: &silences,
             losses_ns: &losses_ns,
         };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use airmile_model::median::upper_median;
 use airmile_model::packet::Address;
 use airmile_packets::connections::{Connection, ConnectionReader};
 
@@ -73,8 +74,7 @@ impl Captured {
     /// The median round trip of handshakes, in nanoseconds.
     fn round_trip_ns(&self) -> Option<i64> {
         let mut all: Vec<i64> = self.flows.iter().filter_map(|flow| flow.rtt_ns).collect();
-        all.sort_unstable();
-        all.get(all.len() / 2).copied()
+        upper_median(&mut all, i64::cmp)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use airmile_model::PageCause;
-use airmile_wire::compare::{LoadDifference, largest_difference, median};
+use airmile_model::median::median;
+use airmile_wire::compare::{LoadDifference, largest_difference};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -217,8 +217,8 @@ impl Packets {
     fn split(&self, at: usize, from_ns: i64, to_ns: i64) -> Option<(Shares, &Connection)> {
         let one = self.connections.get(at)?;
         let radio = self.radio.as_ref().map(|radio| RadioEvidence {
-            downlink: &radio.downlink,
-            uplink: Some(&*radio.uplink).filter(|spans| !spans.is_empty()),
+            data_queue: &radio.downlink,
+            ack_queue: Some(&*radio.uplink).filter(|spans| !spans.is_empty()),
             ..RadioEvidence::default()
         });
         Some((one.attribution.split(from_ns, to_ns, radio), one))

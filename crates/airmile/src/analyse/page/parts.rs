@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::collections::HashMap;
 
+use airmile_model::median::upper_median;
 use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase};
 
 use super::connections::Packets;
@@ -227,7 +228,8 @@ impl Crowded {
             let server_ns = (to - from - round_trips.get(host).map_or(0, |one| one.ns)).max(0);
             if *crowded { in_crowd.push(server_ns) } else { alone.push(server_ns) }
         }
-        let usual_ns = median(&mut alone).zip(median(&mut in_crowd)).and_then(|(alone, crowd)| {
+        let [usual, crowd] = [&mut alone, &mut in_crowd].map(|waits| upper_median(waits, i64::cmp));
+        let usual_ns = usual.zip(crowd).and_then(|(alone, crowd)| {
             let grows =
                 in_crowd.len() >= MIN_CROWDED && crowd - alone > alone.saturating_add(GROWN_NS);
             grows.then_some(alone)
@@ -240,11 +242,6 @@ impl Crowded {
         let usual = self.usual_ns.filter(|_| self.crowded.get(at) == Some(&true));
         usual.unwrap_or(i64::MAX)
     }
-}
-
-fn median(values: &mut [i64]) -> Option<i64> {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
 }
 
 /// What is left for the last phase, by the log alone: only the first part of it, if any, is unexplained.

@@ -386,7 +386,7 @@ impl Wire {
         largest as f64 >= ONE_HOST_SHARE * within(&self.followed) as f64
     }
 
-    /// Splits an upload of `bytes`, given the radio's spans with the uplink in place of the downlink;
+    /// Splits an upload of `bytes`, given the radio's spans;
     /// `None` without its packets over TCP, or if nothing shows that they are the radio's.
     pub(crate) fn split_upload(
         &self,

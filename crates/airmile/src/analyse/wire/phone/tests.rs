@@ -22,13 +22,11 @@ fn a_server_with_many_clients() {
                 dir: Direction::Dl,
                 seq: SeqNum(seq),
                 flags,
-                timestamps: None,
-                event: None,
                 offset_bytes: 1,
                 payload_bytes: bytes as u32,
                 new_bytes: bytes,
                 flight_bytes: bytes,
-                ack: None,
+                ..TracedPacket::EXAMPLE
             });
         }
     }
@@ -77,13 +75,10 @@ fn seen_of(
             dir: Direction::Dl,
             seq: SeqNum(one.isn),
             flags: if segment.is_none() { TcpFlags::SYN } else { TcpFlags::ACK },
-            timestamps: None,
-            event: None,
             offset_bytes: segment.map_or(0, |n| n * SEGMENT_BYTES),
             payload_bytes: segment.map_or(0, |_| SEGMENT_BYTES as u32),
             new_bytes: segment.map_or(0, |_| SEGMENT_BYTES as u64),
-            flight_bytes: 0,
-            ack: None,
+            ..TracedPacket::EXAMPLE
         };
         let up = |at_ms: i64, flags, acked: Option<i64>, bytes: u32| TracedPacket {
             at_ns: (one.begin_ms + at_ms + ahead_ms) * MS + up_ms * MS,

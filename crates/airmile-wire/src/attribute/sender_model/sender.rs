@@ -1,4 +1,4 @@
-//! Packets of the server: what it knew when it sent them, and its window.
+//! Packets of the sender: what it knew when it sent them, and its window.
 
 use airmile_model::TcpEventKind;
 use airmile_model::packet::TcpFlags;
@@ -19,13 +19,13 @@ const MAX_SENT: usize = 16_384;
 const AFTER_TIMER_SEGMENTS: u32 = 2;
 
 impl SenderModel {
-    pub(super) fn push_server(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
+    pub(super) fn push_sender(&mut self, packet: &TracedPacket, out: &mut Vec<WaitSpan>) {
         let now = packet.at_ns;
         if packet.flags.has(TcpFlags::SYN) {
             if self.of_phone {
                 self.rounds.begins();
             } else if let Some(syn) = self.syn_ns.take() {
-                self.base_up.note(now - syn);
+                self.sender_rtt.note(now - syn);
                 // A capture with the SYN has the connection's start.
                 self.rounds.begins();
             }
@@ -112,7 +112,7 @@ impl SenderModel {
     /// Applies the ACKs that the sender had received when it sent this packet.
     fn apply_acks(&mut self, packet: &TracedPacket) {
         let echo = packet.timestamps.map(|(_, echo)| echo);
-        let upstream = self.base_up.now_ns();
+        let upstream = self.sender_rtt.now_ns();
         if let Some(echo) = echo
             && !self.echoes_acks
         {
@@ -120,7 +120,7 @@ impl SenderModel {
         }
         // For a host that does not echo them, received ACKs follow from time: the minimum
         // round trip.
-        let trusted = echo.filter(|_| self.echoes_acks || self.base_up.least_ns().is_none());
+        let trusted = echo.filter(|_| self.echoes_acks || self.sender_rtt.least_ns().is_none());
         let mut is_new = false;
         while let Some(ack) = self.on_their_way.front() {
             let old = ack.at_ns <= packet.at_ns - upstream;
@@ -150,9 +150,9 @@ impl SenderModel {
         }
         // Without other data in flight, the sender may have waited for its application.
         if is_new && packet.offset_bytes > ack.edge && packet.event.is_none() {
-            self.base_up.push(packet.at_ns, rtt);
+            self.sender_rtt.push(packet.at_ns, rtt);
         } else {
-            self.base_up.note(rtt);
+            self.sender_rtt.note(rtt);
         }
     }
 
@@ -163,7 +163,7 @@ impl SenderModel {
         self.mss = self.mss.max(bytes.min(MAX_SEGMENT_BYTES));
         let ack = self.last_ack;
         let edge = ack.map_or(packet.offset_bytes, |h| h.edge);
-        let up = self.base_up.now_ns();
+        let up = self.sender_rtt.now_ns();
         let all_acked = edge >= packet.offset_bytes;
         // The capture lacks data: the client acknowledged it, or a silence ends ahead of it, where a
         // timer would have sent it first (RFC 6298, 5.4).
@@ -213,7 +213,7 @@ impl SenderModel {
             self.rounds.resumes(self.of_phone);
         }
         match (self.last_data_ns, asked) {
-            (Some(last), _) if self.base_up.least_ns().is_none() || lacks_data => {
+            (Some(last), _) if self.sender_rtt.least_ns().is_none() || lacks_data => {
                 wait(out, last, now, Reason::Unknown);
             }
             (last, _) if heard_ns.is_some() => {
@@ -274,8 +274,8 @@ impl SenderModel {
         self.last_data_ns = Some(now);
         // The next ACK is ambiguous (Karn; RFC 6298, 3).
         self.sent.clear();
-        self.last_down_ns = self.base_down.now_ns();
-        self.recent_down_ns = [self.last_down_ns; RECENT_TRIPS];
+        self.last_receiver_rtt_ns = self.receiver_rtt.now_ns();
+        self.recent_receiver_rtts_ns = [self.last_receiver_rtt_ns; RECENT_TRIPS];
     }
 
     fn passed(&mut self, now: i64, end: i64) {
