@@ -27,6 +27,8 @@ pub use self::report::BudgetReport;
 
 /// The word of a verdict that could not be given.
 const UNKNOWN: &str = "unknown";
+/// The words of what could not be decided: a transfer's verdict, a comparison's.
+const OPEN: [&str; 2] = [UNKNOWN, "cannot_tell"];
 const SESSION: &str = "session";
 const PAGE: &str = "page";
 const GROUP: &str = "group";
@@ -309,7 +311,7 @@ impl Test {
         match path.iter().try_fold(of, |at, name| at.get(name))? {
             Value::Number(number) => number.as_f64().map(Found::Number),
             // What could not be decided is no other word.
-            Value::String(word) if word == UNKNOWN && !self.value.is(UNKNOWN) => None,
+            Value::String(word) if OPEN.contains(&word.as_str()) && !self.value.is(word) => None,
             Value::String(word) => Some(Found::Word(word.clone())),
             Value::Bool(is) => Some(Found::Word(is.to_string())),
             _ => None,

@@ -360,6 +360,14 @@ fn a_word_as_the_report_prints_it_is_an_error_with_the_field_s_word() {
     }
 }
 
+#[test]
+fn an_open_comparison_is_no_other_verdict() {
+    let document = json!({"verdict": "cannot_tell", "groups": [], "pairs": [], "pages": []});
+    let state = |text: &str| Budget::parse(text).unwrap().judge(&document)[0].state;
+    assert_eq!(state("verdict != no_difference"), BudgetState::NotEvaluable);
+    assert_eq!(state("verdict == cannot_tell"), BudgetState::Exceeded);
+}
+
 fn comparison() -> Value {
     let pair = |second: &str, value: f64, p: f64| {
         json!({"first": "monday", "second": second,

@@ -57,6 +57,14 @@ fn read_row(
     if let Some((_, end)) = time.filter(|(start, end)| start.ns > end.ns) {
         return Err(row.bad("end_us", &end.micros().to_string(), "at or after start_us"));
     }
+    // A TTI lasts 0.125 to 1 ms; clocks of phone and modem differ by less than their tenth part.
+    if let Some(((from, to), (start, end))) = span_tti.zip(time)
+        && to.since(from) >= 10
+        && !(12_500..=10_000_000).contains(&((end.ns - start.ns) / to.since(from)))
+    {
+        let expected = "as long after `start_us` as its TTIs last: is it in microseconds?";
+        return Err(row.bad("end_us", &end.micros().to_string(), expected));
+    }
     if span_tti.is_none() && time.is_none() {
         return Err(row.empty(if us.0.is_some() { "start_us" } else { "start_tti" }));
     }
@@ -145,6 +153,11 @@ mod tests {
         let what = "line 2, column `start_us`: \"1767603604001500000\" is not a time in \
                     microseconds: is it in nanoseconds?";
         assert_eq!(content.problems[0].what, what);
+        let text =
+            "id,start_us,end_us,start_tti,end_tti\na,1767603607503,1767603618052,7503,18052\n";
+        let content = read_transfers(text.as_bytes(), Clock::Modem).unwrap();
+        let what = &content.problems[0].what;
+        assert!(what.contains("`end_us`") && what.contains("is it in microseconds?"), "{what}");
         let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
         assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));
     }
