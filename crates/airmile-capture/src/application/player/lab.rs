@@ -10,7 +10,6 @@ pub(super) fn take(event: &LoggedEvent<'_>, notes: &mut Notes, found: &mut Gathe
     if event.entry.get("at_ns").is_none() {
         return false;
     }
-    notes.either_way = true;
     let (at_ns, entry) = (event.at_ns, &event.entry);
     let id = entry.name("id").unwrap_or_default();
     match event.name {

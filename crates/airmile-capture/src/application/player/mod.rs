@@ -211,15 +211,9 @@ struct Notes {
     stalled_ns: Option<i64>,
     bitrate_bps: Option<f64>,
     last_ns: Option<i64>,
-    /// Whether requests may be uploads; a player's are not.
-    either_way: bool,
 }
 
 impl Notes {
-    fn dir(&self) -> Option<Direction> {
-        (!self.either_way).then_some(Direction::Dl)
-    }
-
     fn ask(&mut self, id: String, asked: Asked) {
         self.asked.insert(id, asked);
     }
@@ -245,8 +239,8 @@ impl Notes {
             transfer.phases.wait_ns = Some(first_ns.saturating_sub(start_ns).max(0));
             transfer.phases.receive_ns = Some(got.end_ns.saturating_sub(first_ns).max(0));
         }
-        let upload = asked.sent_bytes.filter(|sent| *sent > got.bytes.unwrap_or(0));
-        transfer.dir = if upload.is_some() { Some(Direction::Ul) } else { self.dir() };
+        let upload = asked.sent_bytes.filter(|sent| *sent > 0 && *sent >= got.bytes.unwrap_or(0));
+        transfer.dir = Some(if upload.is_some() { Direction::Ul } else { Direction::Dl });
         transfer.url = got.url.or(asked.url);
         transfer.kind = got.kind.or(asked.kind).unwrap_or(TransferKind::Media);
         transfer.bytes = upload.filter(|_| !got.failed).or(got.bytes);
@@ -299,7 +293,8 @@ impl Notes {
         open.sort_by(|a, b| (a.1.at_ns, &a.0).cmp(&(b.1.at_ns, &b.0)));
         for (id, asked) in open {
             let mut transfer = AppTransfer::new(id, asked.at_ns, last_ns);
-            transfer.dir = self.dir();
+            let sends = asked.sent_bytes.is_some_and(|sent| sent > 0);
+            transfer.dir = Some(if sends { Direction::Ul } else { Direction::Dl });
             transfer.url = asked.url;
             transfer.kind = asked.kind.unwrap_or(TransferKind::Media);
             transfer.bitrate_bps = asked.bitrate_bps;

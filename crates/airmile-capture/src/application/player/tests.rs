@@ -195,22 +195,29 @@ fn media3() {
     assert_eq!(described(text), expected);
 }
 
-/// The lab's log states the bytes of an upload with its request.
+/// The lab's log states the bytes of an upload with its request, in real time also with its end.
 #[test]
-fn an_upload_of_the_lab() {
+fn directions_of_the_lab() {
     let text = concat!(
         r#"{"at_ns":1700000000000000000,"app":"up","event":"request","id":"up-1","bytes":600}"#,
         "\n",
         r#"{"at_ns":1700000000100000000,"app":"up","event":"end","id":"up-1","bytes":0}"#,
         "\n",
     );
-    let check = |text: &str, bytes: u64| {
+    let check = |text: &str, dir: Direction, bytes: u64| {
         let log = read_application(ApplicationFormat::Player, text.as_bytes());
         let [transfer] = log.transfers.as_slice() else { panic!("{:?}", log.transfers) };
-        assert_eq!((transfer.dir, transfer.bytes), (Some(Direction::Ul), Some(bytes)));
+        assert_eq!((transfer.dir, transfer.bytes), (Some(dir), Some(bytes)));
     };
-    check(text, 600);
-    check(&text.replace("\"end\"", "\"failed\""), 0);
+    check(text, Direction::Ul, 600);
+    check(&text.replace("\"bytes\":0", "\"bytes\":600"), Direction::Ul, 600);
+    check(&text.replace("\"end\"", "\"failed\""), Direction::Ul, 0);
+    check(&text.replace("\"bytes\":0", "\"bytes\":900"), Direction::Dl, 900);
+    check(
+        &text.replace(",\"bytes\":600", "").replace("\"bytes\":0", "\"bytes\":9"),
+        Direction::Dl,
+        9,
+    );
 }
 
 #[test]
