@@ -268,15 +268,17 @@ pub(crate) struct Mcs {
     required_snr_db: f64,
     /// Index of a retransmission with QPSK.
     retx_base: u8,
-    /// With a link trace: the bytes of all the carrier's PRB pairs together; each block has
-    /// its share and is received.
+    /// With a link trace, whose blocks are received: the bytes of all the carrier's PRB pairs
+    /// together. A block of LTE has its share of them, one of NR a size of TS 38.214.
     replayed: Option<(u32, u16)>,
 }
 
 impl Mcs {
     /// Transport block size in bytes on `n_prb` PRB pairs.
     pub(crate) fn tbs_bytes(self, n_prb: u16) -> u32 {
-        if let Some((bytes, of_prb)) = self.replayed {
+        if let Some((bytes, of_prb)) = self.replayed
+            && (bytes == 0 || matches!(self.sizes, BlockSizes::Lte { .. }))
+        {
             return (u64::from(bytes) * u64::from(n_prb) / u64::from(of_prb.max(1))) as u32;
         }
         let bits = match self.sizes {
@@ -393,10 +395,16 @@ impl LinkAdaptation {
     }
 
     /// The MCS for a TTI in which a link trace lets `bytes` pass on `n_prb` PRB pairs:
-    /// signalled as the one with the nearest block size.
+    /// signalled as the one with the nearest block size; in NR, on symbols that carry it.
     pub(crate) fn replayed(&self, bytes: u32, n_prb: u16) -> Mcs {
-        let far = |mcs: &&Mcs| mcs.tbs_bytes(n_prb).abs_diff(bytes);
-        let nearest = *self.ladder.iter().min_by_key(far).unwrap_or(&self.ladder[0]);
+        let far = |mcs: &Mcs| mcs.tbs_bytes(n_prb).abs_diff(bytes);
+        let mut nearest = *self.ladder.iter().min_by_key(|mcs| far(mcs)).unwrap_or(&self.ladder[0]);
+        if let BlockSizes::Nr { mcs, layers, .. } = nearest.sizes {
+            // Multiples of 6 resource elements, at most 156 (TS 38.214, 5.1.3.2).
+            let sizes = (1..=26).map(|n| BlockSizes::Nr { mcs, layers, res_per_prb: 6 * n });
+            let each = sizes.map(|sizes| Mcs { sizes, ..nearest });
+            nearest = each.min_by_key(far).unwrap_or(nearest);
+        }
         Mcs { replayed: Some((bytes, n_prb)), ..nearest }
     }
 }
@@ -425,6 +433,8 @@ fn quantise_cqi(floors_db: &[f64; 15], snr_db: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use airmile_model::nr_tables::nr_size_is_possible;
+
     use super::*;
 
     /// Share of failed first transmissions over a minute on a fading link.
@@ -448,6 +458,25 @@ mod tests {
         for mean_db in [2.0, 8.0, 14.0] {
             let bler = first_bler(mean_db);
             assert!((bler - 0.1).abs() < 0.02, "{mean_db} dB: {bler}");
+        }
+    }
+
+    /// A log's blocks are checked against the sizes of TS 38.214, those of a link trace too.
+    #[test]
+    fn blocks_of_a_link_trace_have_sizes_of_nr() {
+        let nr = NrConfig { layers: 2, ..NrConfig::default() };
+        let link = LinkAdaptation::new(McsLadder::downlink(Some(nr)), 0.1, 20.0);
+        for bytes in [0, 750, 1_500, 6_000, 20_000] {
+            let mcs = link.replayed(bytes, 106);
+            let whole = mcs.tbs_bytes(106);
+            assert!(whole.abs_diff(bytes) <= bytes / 30, "{whole} of {bytes} bytes");
+            for n_prb in (1..=106).filter(|_| bytes > 0) {
+                let size = mcs.tbs_bytes(n_prb);
+                assert!(
+                    size == 0 || nr_size_is_possible(size, mcs.index, mcs.modulation, 2, n_prb),
+                    "{size} bytes on {n_prb} PRBs"
+                );
+            }
         }
     }
 
