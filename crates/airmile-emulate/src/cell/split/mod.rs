@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{Direction, Record};
 
-use super::truth::QueueTruth;
+use super::truth::{Allocated, Capacity, QueueTruth};
 use super::{Cell, CellPlace, CellTruth, Delivery, LegTruth};
 use crate::phy::Frame;
 use crate::rlc::Sdu;
@@ -290,17 +290,11 @@ impl SplitCells {
     pub(super) fn into_truth(self, lte: Cell) -> CellTruth {
         let nr_numerology = self.nr.frame.numerology();
         let (lte, nr) = (lte.into_truth(), self.nr.into_truth());
-        let carrier = |one: u8| one + 1;
-        let mut allocated = lte.allocated;
-        allocated.extend(nr.allocated.into_iter().map(|mut run| {
-            run.carrier = carrier(run.carrier);
-            run
-        }));
-        let mut capacity = lte.capacity;
-        capacity.extend(nr.capacity.into_iter().map(|mut run| {
-            run.carrier = carrier(run.carrier);
-            run
-        }));
+        let (mut allocated, mut capacity) = (lte.allocated, lte.capacity);
+        let runs = nr.allocated.into_iter();
+        allocated.extend(runs.map(|run| Allocated { carrier: run.carrier + 1, ..run }));
+        let runs = nr.capacity.into_iter();
+        capacity.extend(runs.map(|run| Capacity { carrier: run.carrier + 1, ..run }));
         CellTruth {
             dl: self.dl.truth.into_runs(),
             ul: self.ul.truth.into_runs(),
