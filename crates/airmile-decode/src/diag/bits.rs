@@ -229,10 +229,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Empty.
+    /// With a head of `len` zero bytes.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(len: usize) -> Self {
+        Self { bytes: vec![0; len] }
     }
 
     /// Appends a part of `len` zero bytes and returns its offset.
@@ -253,6 +253,12 @@ impl Writer {
                 if value >> i & 1 == 1 { *byte |= mask } else { *byte &= !mask }
             }
         }
+        self
+    }
+
+    /// Appends a byte; a larger value is written as its maximum.
+    pub fn byte(&mut self, value: impl Into<u64>) -> &mut Self {
+        self.bytes.push(value.into().min(u8::MAX.into()) as u8);
         self
     }
 
@@ -300,7 +306,7 @@ mod tests {
         fn what_is_set_is_got(at in 0usize..20, low in 0usize..32, bits in 1u32..33, value: u64,
                               noise: [u8; 32]) {
             let field = Field::new(at, low, bits);
-            let mut writer = Writer::new();
+            let mut writer = Writer::default();
             writer.raw(&noise);
             writer.set(0, field, value & field.max());
             let bytes = writer.finish();

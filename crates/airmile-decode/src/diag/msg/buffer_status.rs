@@ -197,12 +197,10 @@ impl UlBufferStatus {
         for sub in &self.subpackets {
             let Some(layout) = layout(sub.version) else { continue };
             subpacket::emit(&mut writer, BUFFER_ID, sub.version, |writer| {
-                let count = writer.part(1);
-                writer.set(count, u8_at(0), sub.samples.len() as u64);
+                writer.byte(sub.samples.len() as u64);
                 for sample in &sub.samples {
                     if sub.version == 24 {
-                        let start = writer.part(1);
-                        writer.set(start, u8_at(0), sample.sub_id.unwrap_or(0));
+                        writer.byte(sample.sub_id.unwrap_or(0));
                     }
                     let start = writer.part(SAMPLE_LEN);
                     set_tti(writer, start, TIME, sample.tti);
@@ -278,8 +276,7 @@ impl UlTxStatistics {
         for sub in &self.subpackets {
             subpacket::emit(&mut writer, STATISTICS_ID, sub.version, |writer| {
                 if sub.version == 2 {
-                    let start = writer.part(1);
-                    writer.set(start, u8_at(0), sub.sub_id.unwrap_or(0));
+                    writer.byte(sub.sub_id.unwrap_or(0));
                 }
                 let start = writer.part(STATISTICS_LEN);
                 writer

@@ -226,8 +226,7 @@ impl MacDl {
         let mut writer = subpacket::emit_head(self.version, self.subpackets.len());
         for sub in &self.subpackets {
             subpacket::emit(&mut writer, DL_ID, sub.version, |writer| {
-                let count = writer.part(1);
-                writer.set(count, u8_at(0), sub.blocks.len() as u64);
+                writer.byte(sub.blocks.len() as u64);
                 for block in &sub.blocks {
                     emit_sub_id_and_cell(writer, sub.version == 4, block.sub_id, block.cell);
                     let start = writer.part(DL_LEN);
@@ -301,8 +300,7 @@ impl MacUl {
         let mut writer = subpacket::emit_head(self.version, self.subpackets.len());
         for sub in &self.subpackets {
             subpacket::emit(&mut writer, UL_ID, sub.version, |writer| {
-                let count = writer.part(1);
-                writer.set(count, u8_at(0), sub.blocks.len() as u64);
+                writer.byte(sub.blocks.len() as u64);
                 for block in &sub.blocks {
                     emit_sub_id_and_cell(writer, sub.version >= 2, block.sub_id, block.cell);
                     let start = writer.part(UL_LEN);

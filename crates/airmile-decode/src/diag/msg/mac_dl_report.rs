@@ -176,8 +176,7 @@ impl MacDlReport {
     /// The payload of this message.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        writer.part(HEAD_LEN);
+        let mut writer = Writer::new(HEAD_LEN);
         writer
             .set(0, u8_at(0), self.version)
             .set(0, BLOCKS, self.blocks.len() as u64)

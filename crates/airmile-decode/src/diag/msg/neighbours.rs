@@ -180,8 +180,7 @@ impl IntraFreqMeas {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some((earfcn, at, gap)) = intra_layout(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(at + INTRA_REST + gap);
+        let mut writer = Writer::new(at + INTRA_REST + gap);
         set_tti(&mut writer, 0, TimeAt::Count(u16_at(at + TIME)), self.tti);
         writer
             .set(0, u8_at(0), self.version)

@@ -258,8 +258,7 @@ impl NrDlData {
     /// The payload of this message.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        writer.part(HEAD_LEN);
+        let mut writer = Writer::new(HEAD_LEN);
         writer
             .set(0, VERSION, Self::VERSION)
             .set(0, BLOCKS, self.blocks.len() as u64)

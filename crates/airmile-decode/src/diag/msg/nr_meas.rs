@@ -143,8 +143,7 @@ impl NrMeas {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some(layout) = layout(self.major, self.minor) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(layout.layers + 12);
+        let mut writer = Writer::new(layout.layers + 12);
         writer
             .set(0, MINOR, self.minor)
             .set(0, MAJOR, self.major)

@@ -252,8 +252,7 @@ impl NrPdschStatus {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some((head_len, count)) = head(self.major) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(head_len);
+        let mut writer = Writer::new(head_len);
         writer.set(0, MINOR, self.minor).set(0, MAJOR, self.major).set(
             0,
             count,

@@ -151,8 +151,7 @@ impl NrRrcOta {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some(layout) = ota_layout(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(layout.head_len());
+        let mut writer = Writer::new(layout.head_len());
         let message = &self.message[..self.message.len().min(usize::from(u16::MAX))];
         writer
             .set(0, VERSION, self.version)
@@ -221,8 +220,7 @@ impl NrServCell {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some((pci, at)) = cell_layout(self.major, self.minor) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(at + CELL_REST_LEN);
+        let mut writer = Writer::new(at + CELL_REST_LEN);
         writer
             .set(0, u16_at(0), self.minor)
             .set(0, u16_at(2), self.major)

@@ -131,8 +131,7 @@ impl NrPdschStats {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some(layout) = Layout::of(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(layout.head);
+        let mut writer = Writer::new(layout.head);
         writer.set(0, MINOR, self.version.1).set(0, MAJOR, self.version.0).set(
             0,
             layout.records,
@@ -186,8 +185,7 @@ impl NrUlTbStats {
     /// The payload of this message.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        writer.part(UL_HEAD_LEN);
+        let mut writer = Writer::new(UL_HEAD_LEN);
         writer.set(0, MINOR, self.version.1).set(0, MAJOR, self.version.0).set(
             0,
             UL_RECORDS,

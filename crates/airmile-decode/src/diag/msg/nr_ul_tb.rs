@@ -220,8 +220,7 @@ impl NrUlTb {
         let Some((block_len, control)) = block_layout(self.major, self.minor) else {
             return Vec::new();
         };
-        let mut writer = Writer::new();
-        writer.part(HEAD_LEN);
+        let mut writer = Writer::new(HEAD_LEN);
         writer.set(0, MINOR, self.minor).set(0, MAJOR, self.major).set(
             0,
             TTIS,

@@ -170,8 +170,7 @@ impl PdcchDecoding {
         if !Self::VERSIONS.contains(&self.version) {
             return Vec::new();
         }
-        let mut writer = Writer::new();
-        writer.part(HEAD_LEN);
+        let mut writer = Writer::new(HEAD_LEN);
         set_tti(&mut writer, 0, TIME, self.tti);
         writer
             .set(0, u8_at(0), self.version)

@@ -178,8 +178,7 @@ impl PdschDecoding {
         if !Self::VERSIONS.contains(&self.version) {
             return Vec::new();
         }
-        let mut writer = Writer::new();
-        writer.part(HEAD_LEN);
+        let mut writer = Writer::new(HEAD_LEN);
         set_tti(&mut writer, 0, FIRST, self.first_tti);
         writer
             .set(0, u8_at(0), self.version)

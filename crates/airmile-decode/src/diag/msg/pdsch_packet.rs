@@ -253,8 +253,7 @@ impl PdschPacket {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some(layout) = layout(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(SLOT0_AT);
+        let mut writer = Writer::new(SLOT0_AT);
         writer.raw(&self.prb_slot0.to_le_bytes());
         writer.raw(&self.prb_slot1.to_le_bytes());
         writer.part(layout.len - SLOT1_AT - 16);

@@ -256,8 +256,7 @@ impl PdschStat {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some(layout) = layout(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(4);
+        let mut writer = Writer::new(4);
         writer.set(0, u8_at(0), self.version).set(0, u8_at(1), self.records.len() as u64);
         for record in &self.records {
             let start = writer.part(layout.head);

@@ -186,8 +186,7 @@ impl PuschTx {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some(layout) = layout(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(HEAD_LEN);
+        let mut writer = Writer::new(HEAD_LEN);
         set_tti(&mut writer, 0, DISPATCH, self.dispatch_tti);
         writer.set(0, u8_at(0), self.version).set(0, PCI, self.pci).set(
             0,

@@ -79,8 +79,7 @@ impl RlmReport {
     /// The payload of this message.
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
-        let mut writer = Writer::new();
-        writer.part(4);
+        let mut writer = Writer::new(4);
         writer.set(0, u8_at(0), self.version).set(0, RECORDS, self.records.len() as u64);
         for record in &self.records {
             let start = writer.part(RECORD_LEN);

@@ -215,7 +215,7 @@ impl RrcOta {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some(layout) = ota_layout(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
+        let mut writer = Writer::default();
         writer.raw(&[self.version, self.rrc_release, self.rrc_version]);
         if layout.nr {
             writer.raw(&[self.nr_release.unwrap_or(0), self.nr_version.unwrap_or(0)]);
@@ -276,8 +276,7 @@ impl RrcMib {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some((earfcn, at)) = mib_earfcn(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(at + 4);
+        let mut writer = Writer::new(at + 4);
         writer
             .set(0, u8_at(0), self.version)
             .set(0, PCI, self.pci)
@@ -344,8 +343,7 @@ impl RrcServCell {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         let Some((dl, ul, at)) = serv_cell_earfcn(self.version) else { return Vec::new() };
-        let mut writer = Writer::new();
-        writer.part(at + SERV_CELL_REST);
+        let mut writer = Writer::new(at + SERV_CELL_REST);
         writer
             .set(0, u8_at(0), self.version)
             .set(0, PCI, self.pci)

@@ -78,9 +78,8 @@ pub(crate) fn parse_all<T>(
 
 /// Writes the message head.
 pub(crate) fn emit_head(version: u8, count: usize) -> Writer {
-    let mut writer = Writer::new();
-    let start = writer.part(4);
-    writer.set(start, u8_at(0), version).set(start, u8_at(1), count as u64);
+    let mut writer = Writer::new(4);
+    writer.set(0, u8_at(0), version).set(0, u8_at(1), count as u64);
     writer
 }
 
