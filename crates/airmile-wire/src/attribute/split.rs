@@ -13,47 +13,18 @@ use super::sender_model::{BACKED_OFF_NS, LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
 mod locate;
+mod radio;
 mod shares;
 
 pub use locate::HiddenQueue;
+pub use radio::{QUIET_NS, RELEASE_NS, RadioEvidence, RadioSpan};
 pub use shares::{INITIAL_WINDOW_BYTES, Shares};
 
-/// Minimum inactivity, since the last data, before the network releases a phone's
-/// connection (chosen here: networks' inactivity timers are about 10 s; 11.6 s in "A
-/// close examination of performance and power characteristics of 4G LTE networks",
-/// MobiSys 2012, table 1).
-pub const RELEASE_NS: i64 = 5_000_000_000;
 /// A loss on the radio shows at the phone up to this much later, when the following
 /// packets are delivered: the maximum t-Reordering (TS 36.331, 6.3.2) and HARQ.
 const REORDERING_NS: i64 = 250_000_000;
 /// And up to this much earlier, because of the clocks (chosen here).
 const EARLY_NS: i64 = 20_000_000;
-
-/// What the radio's records show of a transfer's time; spans are in order and without
-/// overlaps.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RadioEvidence<'a> {
-    /// When the radio's queue in the direction of the data was not empty.
-    pub data_queue: &'a [RadioSpan],
-    /// The same in the direction of the acknowledgements; `None` if it was not logged.
-    pub ack_queue: Option<&'a [RadioSpan]>,
-    /// Starts and ends of spans of [`RELEASE_NS`] and more in which nothing was scheduled
-    /// in either direction.
-    pub silences: &'a [(i64, i64)],
-    /// Times of residual losses of the radio, in order.
-    pub losses_ns: &'a [i64],
-}
-
-/// A span covered by the radio's records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RadioSpan {
-    /// Start in nanoseconds.
-    pub from_ns: i64,
-    /// End in nanoseconds.
-    pub to_ns: i64,
-    /// The queue was not empty; otherwise its state is unknown.
-    pub queued: bool,
-}
 
 /// What is known of a phone's time.
 #[derive(Debug, Clone, Default)]
@@ -336,8 +307,9 @@ impl TransferSplit<'_> {
         let sends = reason.may_be_upload() && of.ack_payload.is_busy(from_ns, to_ns);
         let mut at = from_ns;
         // What is sent in a long silence of the radio waits for the first grant.
-        let silences = self.radio.unwrap_or_default().silences;
-        let connects = |queued: &QueuedSpan| connected_ns(silences, queued.from_ns).is_some();
+        let radio = self.radio.unwrap_or_default();
+        let connects =
+            |queued: &QueuedSpan| radio.connected_ns(queued.from_ns, Some(queued.to_ns)).is_some();
         let is_long = |queued: &&QueuedSpan| queued.most_ns >= UPLOAD_QUEUE_NS && !connects(queued);
         let queues = of.uplink_path.touching(from_ns, to_ns).filter(|_| sends).filter(is_long);
         for queued in queues {
@@ -357,8 +329,11 @@ impl TransferSplit<'_> {
             | Reason::LossRecovery
             | Reason::UndesiredSlowStart
             | Reason::Queue => {
-                let granted = connected_ns(self.radio.unwrap_or_default().silences, from_ns);
-                let granted = granted.filter(|ns| reason != Reason::Handshake || *ns <= to_ns);
+                let radio = self.radio.unwrap_or_default();
+                let is_handshake = reason == Reason::Handshake;
+                let left_ns = (is_handshake || radio.phone_sends).then_some(to_ns);
+                let granted = radio.connected_ns(from_ns, left_ns);
+                let granted = granted.filter(|ns| !is_handshake || *ns <= to_ns);
                 let connected = granted.map_or(from_ns, |ns| ns.clamp(from_ns, to_ns));
                 self.annotate(from_ns, connected, Reason::Promotion, uploads);
                 self.annotate(connected, to_ns, reason, uploads);
@@ -372,7 +347,8 @@ impl TransferSplit<'_> {
     /// was connecting, and the request's round trip started then.
     fn thinking(&mut self, from_ns: i64, to_ns: i64, uploads: bool) {
         let up = self.of.round_trip_ns;
-        let granted = connected_ns(self.radio.unwrap_or_default().silences, from_ns - up);
+        let radio = self.radio.unwrap_or_default();
+        let granted = radio.connected_ns(from_ns - up, Some(to_ns - up / 2));
         let connected = granted.map_or(from_ns, |ns| ns.clamp(from_ns, to_ns));
         let due = granted.map_or(from_ns, |ns| (ns + up).clamp(connected, to_ns));
         self.annotate(from_ns, connected, Reason::Promotion, uploads);
@@ -441,13 +417,6 @@ impl TransferSplit<'_> {
         let first = losses.partition_point(|at| *at < from_ns - EARLY_NS);
         fits && losses.get(first).is_some_and(|at| *at < to_ns)
     }
-}
-
-/// Time of the first grant after what the phone sent at a time, if the network may have released it by
-/// then. A silence that begins later shows a phone that was served, and waits for the answer.
-fn connected_ns(silences: &[(i64, i64)], at_ns: i64) -> Option<i64> {
-    let (start, end) = silences.iter().find(|(_, end)| *end > at_ns)?;
-    (at_ns.saturating_sub(*start) >= RELEASE_NS).then_some(*end)
 }
 
 fn touching(spans: &[RadioSpan], from_ns: i64, to_ns: i64) -> impl Iterator<Item = &RadioSpan> {

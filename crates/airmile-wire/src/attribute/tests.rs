@@ -308,7 +308,8 @@ fn a_phone_that_was_released_connects_first() {
         wire.rounds(50, &[10, 20]);
         wire.request(20_000);
         wire.burst(20_400, 10);
-        wire.shares(20_000, 20_400, Some(RadioEvidence { silences, ..RadioEvidence::default() }))
+        let radio = RadioEvidence { silences, sees_uplink: true, ..RadioEvidence::default() };
+        wire.shares(20_000, 20_400, Some(radio))
     };
     // 300 ms until something is scheduled, a round trip, and 50 ms of server think time.
     let expected = [(Cause::SenderLimited, 50), (Cause::Setup, 350)];
@@ -318,6 +319,9 @@ fn a_phone_that_was_released_connects_first() {
     assert_eq!(thinks, [(Cause::SenderLimited, 340), (Cause::Setup, 60)]);
     let served = answered(&[(19_000 * MS, 20_390 * MS)]);
     assert_eq!(served, [(Cause::SenderLimited, 350), (Cause::Setup, 50)]);
+    // A request that waits for 200 ms for its grant is that of a phone that was released.
+    let released = answered(&[(18_900 * MS, 20_200 * MS)]);
+    assert_eq!(released, [(Cause::SenderLimited, 150), (Cause::Setup, 250)]);
     assert_eq!(answered(&[]), [(Cause::SenderLimited, 350), (Cause::Setup, 50)]);
 }
 

@@ -1,13 +1,15 @@
 //! When the radio had nothing to do, and what it lost.
 
-use airmile_model::{TtiIndex, TtiSpan};
-use airmile_wire::attribute::RELEASE_NS;
+use airmile_model::{Direction, TtiIndex, TtiSpan};
+use airmile_wire::attribute::QUIET_NS;
 
 /// When the radio had nothing to do, and what it lost; empty unless lists are kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Silent {
     /// Without scheduling, long enough for a release of the phone.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
+    /// The log has blocks of the uplink, so that a silence is one of both directions.
+    pub(super) sees_uplink: bool,
     /// In bursts of the uplink: the base station had granted all reported data.
     pub(super) granted: Vec<(TtiIndex, TtiIndex)>,
     last: Option<TtiIndex>,
@@ -17,8 +19,9 @@ pub(super) struct Silent {
 
 impl Silent {
     /// Records a TTI in which something was scheduled.
-    pub(super) fn busy(&mut self, tti: TtiIndex, numerology: u8) {
-        let least = TtiSpan::from_ms(RELEASE_NS / 1_000_000, numerology).0;
+    pub(super) fn busy(&mut self, dir: Direction, tti: TtiIndex, numerology: u8) {
+        self.sees_uplink |= dir == Direction::Ul;
+        let least = TtiSpan::from_ms(QUIET_NS / 1_000_000, numerology).0;
         // Before the first one the state of the phone is unknown.
         let since = self.last.unwrap_or(TtiIndex(i64::MIN / 2));
         if tti.0.saturating_sub(since.0) >= least {

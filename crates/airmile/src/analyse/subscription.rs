@@ -261,7 +261,7 @@ impl SubscriptionAnalysis {
             None => grant.crc_ok != Some(false),
         };
         if let Some(silent) = self.silent.as_mut().filter(|_| grant.rnti.is_user() && data) {
-            silent.busy(grant.position.tti, grant.position.numerology);
+            silent.busy(grant.dir, grant.position.tti, grant.position.numerology);
         }
         track.detector.push(grant);
         if !self.given {

@@ -85,11 +85,19 @@ impl Split {
         let ack_queue =
             Some(ack_queue).filter(|clear| !clear.is_empty() || is_logged || !is_download);
         let silences: Vec<(i64, i64)> = answer.silent.silences.iter().map(at).collect();
+        let sees_uplink = answer.silent.sees_uplink;
         let lost = answer.silent.lost_ttis.iter();
         let mut losses_ns: Vec<i64> = lost.map(|tti| place.at(*tti)).collect();
         losses_ns.retain(|_| is_download);
-        let seen =
-            RadioSeries { dir, data_queue, ack_queue, silences, losses_ns, bytes: finding.bytes };
+        let seen = RadioSeries {
+            dir,
+            data_queue,
+            ack_queue,
+            silences,
+            sees_uplink,
+            losses_ns,
+            bytes: finding.bytes,
+        };
         let shares = seen.split(wire, start_ns, end_ns, 0)?;
         let others = others(finding, usage, report).filter(|_| is_download);
         let divide = |shares: &Shares| {
@@ -324,6 +332,7 @@ struct RadioSeries {
     data_queue: Vec<RadioSpan>,
     ack_queue: Option<Vec<RadioSpan>>,
     silences: Vec<(i64, i64)>,
+    sees_uplink: bool,
     losses_ns: Vec<i64>,
     bytes: Option<u64>,
 }
@@ -349,6 +358,8 @@ impl RadioSeries {
             data_queue: &data_queue,
             ack_queue: ack_queue.as_deref(),
             silences: &silences,
+            sees_uplink: self.sees_uplink,
+            phone_sends: self.dir == Direction::Ul,
             losses_ns: &losses_ns,
         };
         let (from_ns, to_ns) = (start_ns + by_ns, end_ns + by_ns);
