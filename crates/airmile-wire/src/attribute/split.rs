@@ -12,9 +12,12 @@ use super::policer::PolicedSpan;
 use super::sender_model::{BACKED_OFF_NS, LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
+mod held;
 mod locate;
 mod shares;
 
+pub use held::SILENCE_NS;
+use held::connected_ns;
 pub use locate::HiddenQueue;
 pub use shares::{INITIAL_WINDOW_BYTES, Shares};
 
@@ -37,7 +40,7 @@ pub struct RadioEvidence<'a> {
     pub downlink: &'a [RadioSpan],
     /// When the phone's own queue was not empty; `None` if it was not logged.
     pub uplink: Option<&'a [RadioSpan]>,
-    /// Starts and ends of spans of [`RELEASE_NS`] and more in which nothing was scheduled
+    /// Starts and ends of spans of [`SILENCE_NS`] and more, in order, in which nothing was scheduled
     /// in either direction.
     pub silences: &'a [(i64, i64)],
     /// Times of residual losses of the radio, in order.
@@ -60,6 +63,8 @@ pub struct RadioSpan {
 pub struct Attribution {
     waits: WaitTimeline,
     uplink: ByteBins,
+    passed: ByteBins,
+    answers: WaitTimeline,
     at_server: bool,
     lost: Vec<LostSegment>,
     behind: WaitTimeline,
@@ -150,6 +155,8 @@ impl Attribution {
     pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
         self.uplink.set_clock(line);
+        self.passed.set_clock(line);
+        self.answers.set_clock(line);
         self.behind.set_clock(line);
         self.path.set_clock(line);
         self.uplink_path.set_clock(line);
@@ -287,9 +294,7 @@ impl TransferSplit<'_> {
             let (start, end) = (queued.from_ns.max(at), queued.to_ns.min(to_ns));
             self.without_path_queue(at, start, reason);
             let cause = self.before_radio(queued);
-            if end > start {
-                self.shares.add(cause, Reason::Queue, start, end);
-            }
+            self.assign(cause, Reason::Queue, start, end);
             at = end.max(at);
         }
         self.without_path_queue(at, to_ns, reason);
@@ -376,7 +381,9 @@ impl TransferSplit<'_> {
         let due = granted.map_or(from_ns, |ns| (ns + up).clamp(connected, to_ns));
         self.annotate(from_ns, connected, Reason::Promotion, uploads);
         self.annotate(connected, due, Reason::Request, uploads);
-        self.annotate(due, to_ns, Reason::ServerThinkTime, uploads);
+        let taken = self.taken_ns(due, to_ns);
+        self.annotate(due, taken, Reason::PathPace, uploads);
+        self.annotate(taken, to_ns, Reason::ServerThinkTime, uploads);
     }
 
     /// The sender has no data: behind a proxy, the cause is what the server waited for.
@@ -421,7 +428,7 @@ impl TransferSplit<'_> {
                 }
                 _ => cause(reason, before_first, uploads, self.radio.is_some()),
             };
-            self.shares.add(cause, reason, from_ns, to_ns);
+            self.assign(cause, reason, from_ns, to_ns);
         }
     }
 
@@ -440,13 +447,6 @@ impl TransferSplit<'_> {
         let first = losses.partition_point(|at| *at < from_ns - EARLY_NS);
         fits && losses.get(first).is_some_and(|at| *at < to_ns)
     }
-}
-
-/// Time of the first grant after what the phone sent at a time, if the network may have released it by
-/// then. A silence that begins later shows a phone that was served, and waits for the answer.
-fn connected_ns(silences: &[(i64, i64)], at_ns: i64) -> Option<i64> {
-    let (start, end) = silences.iter().find(|(_, end)| *end > at_ns)?;
-    (at_ns.saturating_sub(*start) >= RELEASE_NS).then_some(*end)
 }
 
 fn touching(spans: &[RadioSpan], from_ns: i64, to_ns: i64) -> impl Iterator<Item = &RadioSpan> {
@@ -476,9 +476,9 @@ const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bo
     match reason {
         Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
         Reason::QueueUp => Cause::UplinkQueue,
-        Reason::Queue if radio_seen => Cause::Wireline,
+        Reason::Queue | Reason::PathPace if radio_seen => Cause::Wireline,
         // The queue may be the radio's, without records to show it.
-        Reason::Queue | Reason::Unknown | Reason::AfterLast => Cause::Unknown,
+        Reason::Queue | Reason::PathPace | Reason::Unknown | Reason::AfterLast => Cause::Unknown,
         Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
         Reason::NoRequest if before_first => Cause::Setup,
         Reason::NoRequest | Reason::ServerThinkTime | Reason::AppLimited | Reason::Pacing => {
