@@ -122,18 +122,20 @@ impl TransferSplit<'_> {
     fn is_overflow(&self, segment: &LostSegment) -> bool {
         let of = self.of;
         let around = |at_ns: i64| (at_ns - EARLY_NS, at_ns);
-        let is_at_radio = |at_ns: i64| {
+        let is_at_radio = |at_ns: i64, least_ns: i64| {
             let (from_ns, to_ns) = around(at_ns);
             let downlink = self.radio.unwrap_or_default().downlink;
-            touching(downlink, from_ns, to_ns).any(|span| span.queued)
+            let mut queues = touching(downlink, from_ns, to_ns).filter(|span| span.queued);
+            queues.any(|span| span.to_ns - span.from_ns >= least_ns)
         };
         let by_round_trips = |at_ns: i64| {
             let (from_ns, to_ns) = around(at_ns);
             let is_known = of.path.covers(from_ns, to_ns) || of.uplink.is_busy(from_ns, to_ns);
-            self.radio.is_some() && !is_known && !is_at_radio(at_ns)
+            // A packet alone may take some TTIs: that delays none by as much as a long round trip.
+            self.radio.is_some() && !is_known && !is_at_radio(at_ns, EARLY_NS)
         };
         let (from_ns, to_ns) = around(segment.missed_ns);
-        let waited = of.path.touching(from_ns, to_ns).next().is_some() && !is_at_radio(to_ns);
+        let waited = of.path.touching(from_ns, to_ns).next().is_some() && !is_at_radio(to_ns, 0);
         let [missed, again] = segment.queued;
         waited || missed && by_round_trips(to_ns) || again && by_round_trips(segment.again_ns)
     }

@@ -232,11 +232,13 @@ fn drops_behind_long_round_trips_are_the_lines() {
     let loss = Cause::LossRecoveryCongestion;
     let passages = (0..=300).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
     let empty = PathQueue::new(passages.collect());
-    let at_radio = [RadioSpan { from_ns: 100 * MS, to_ns: 110 * MS, queued: true }];
+    let at_radio = [RadioSpan { from_ns: 80 * MS, to_ns: 110 * MS, queued: true }];
+    let one_packet = [RadioSpan { from_ns: 100 * MS, to_ns: 104 * MS, queued: true }];
     for (queued, downlink, path, expected) in [
         ([true, false], &[][..], PathQueue::default(), Cause::Wireline),
         ([false; 2], &[], PathQueue::default(), loss),
         ([true, false], &at_radio, PathQueue::default(), loss),
+        ([true, false], &one_packet, PathQueue::default(), Cause::Wireline),
         // Its retransmission was queued, after the radio's queue.
         ([true; 2], &at_radio, PathQueue::default(), Cause::Wireline),
         ([true; 2], &[], empty, loss),
