@@ -61,7 +61,11 @@ impl Timeline {
             n_tti <= 0 || lacking_ms < duration_ms || meter.in_burst + meter.scheduled > 0;
         let active_time_ms = (placed && is_seen).then(|| ms(meter.scheduled));
         let throughput_time_ms = (judged && is_seen).then(|| ms(meter.in_burst));
-        let bytes = transfer.bytes.or_else(|| placed.then_some(meter.sent_bytes));
+        // What an application wrote until then need not have crossed the air.
+        let most =
+            if transfer.unfinished && meter.sent_bytes > 0 { meter.sent_bytes } else { u64::MAX };
+        let bytes = transfer.bytes.map(|bytes| bytes.min(most));
+        let bytes = bytes.or_else(|| placed.then_some(meter.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
         let granted = meter.granted.min(meter.in_burst);
         let granted_ms = (self.knows_granted && throughput_time_ms.is_some()).then(|| ms(granted));

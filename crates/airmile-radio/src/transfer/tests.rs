@@ -214,7 +214,7 @@ fn one_that_had_not_ended_is_judged_so_far() {
     // Data that the application wrote need not have crossed the air.
     let cut = Transfer { unfinished: true, bytes: Some(50_000), ..transfer("a", 0, 100) };
     let found = timeline().findings(&[cut], &VerdictThresholds::default());
-    assert_eq!(found[0].verdict, Verdict::Radio);
+    assert_eq!((found[0].verdict, found[0].bytes), (Verdict::Radio, Some(5_000)));
     assert!(found[0].notes[0].contains("still in progress"), "{:?}", found[0].notes);
 }
 

@@ -47,8 +47,8 @@ pub use sender_model::MIN_RTO_NS;
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use share_interval::session_share_interval;
 pub use split::{
-    Attribution, HiddenQueue, INITIAL_WINDOW_BYTES, QUIET_NS, RELEASE_NS, RadioEvidence, RadioSpan,
-    Shares,
+    Attribution, HiddenQueue, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan,
+    SILENCE_NS, Shares,
 };
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;

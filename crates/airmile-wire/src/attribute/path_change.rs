@@ -27,7 +27,8 @@ pub struct PathChanges {
     /// The current window, and the least delays of those before it that have packets.
     window: Option<Window>,
     floors: VecDeque<i64>,
-    last: Option<i64>,
+    /// When the last packet came, and its delay.
+    last: Option<(i64, i64)>,
     rising: Option<Rising>,
     /// When a change began, and by how much the minimum has risen since.
     changes: Vec<(i64, i64)>,
@@ -51,6 +52,8 @@ struct Rising {
     spread_ns: i64,
     /// The last delay before, and the first two of the change.
     around: [i64; 3],
+    /// Time since the last packet before.
+    after_ns: i64,
     packets: i64,
     window: Window,
     floors: Vec<i64>,
@@ -60,7 +63,7 @@ impl PathChanges {
     /// Takes a packet's delay, up to an offset common to all; times increase.
     pub fn push(&mut self, at_ns: i64, delay_ns: i64) {
         let n = at_ns.div_euclid(WINDOW_NS);
-        let last = self.last.replace(delay_ns);
+        let last = self.last.replace((at_ns, delay_ns));
         if self.until_below_ns.is_some_and(|least| delay_ns < least) {
             self.until_below_ns = None;
             self.note(at_ns, 0);
@@ -85,7 +88,7 @@ impl PathChanges {
         }
         let before = self.floors.iter().copied().min().zip(self.floors.iter().copied().max());
         let before = before.filter(|_| self.floors.len() >= BEFORE);
-        if let (Some((least_ns, before_ns)), Some(last)) = (before, last) {
+        if let (Some((least_ns, before_ns)), Some((last_ns, last))) = (before, last) {
             let is_high = |ns: i64| ns.saturating_sub(before_ns) >= MIN_RISE_NS;
             if is_high(delay_ns) && !is_high(last) {
                 self.rising = Some(Rising {
@@ -93,6 +96,7 @@ impl PathChanges {
                     before_ns,
                     spread_ns: before_ns.saturating_sub(least_ns),
                     around: [last, delay_ns, delay_ns],
+                    after_ns: at_ns.saturating_sub(last_ns),
                     packets: 1,
                     window: Window { n, least_ns: delay_ns },
                     floors: Vec::new(),
@@ -170,7 +174,8 @@ impl Rising {
     }
 
     /// Whether two thirds of the change lie between two packets, or between three, and are more than
-    /// the mean time between these: a queue could grow by that. Before it there was none that varied.
+    /// the mean time between these, and than the time until the first came but for the change: a queue
+    /// could grow by that. Before it there was none that varied.
     fn is_sudden(&self, at_ns: i64, rise_ns: i64) -> bool {
         let [last, first, second] = self.around.map(|ns| ns.saturating_sub(self.before_ns));
         let gaps = match rise_ns.saturating_mul(2) / 3 {
@@ -180,6 +185,7 @@ impl Rising {
         };
         let gap_ns = at_ns.saturating_sub(self.from_ns) / self.packets;
         self.spread_ns <= ALIKE_NS.max(rise_ns / 4)
+            && self.after_ns < rise_ns.saturating_mul(5) / 3
             && last <= ALIKE_NS.max(rise_ns / 3)
             && gaps * gap_ns < rise_ns.saturating_mul(2) / 3
     }
@@ -253,6 +259,17 @@ mod tests {
     fn an_outage_is_no_route() {
         let waits = |ms: i64| if ms < 3_000 { 0 } else { (300 - (ms - 3_000) / 4).max(0) };
         assert_eq!(changes(|ms| 40 + waits(ms)), []);
+    }
+
+    /// While a queue fills, no packet shows its delay: losses are sent again, and what follows waits.
+    #[test]
+    fn a_queue_that_fills_unseen_is_no_route() {
+        let mut found = PathChanges::default();
+        for n in (0..2_000).filter(|n| !(600..900).contains(n)) {
+            let delay_ms = if n < 600 { 40 + n % 3 } else { 540 + n % 3 };
+            found.push(n * 5_000_000, delay_ms * 1_000_000);
+        }
+        assert_eq!(found.changes, []);
     }
 
     /// A route that is 60 ms longer, of which few packets tell: each may have waited for the one before.

@@ -12,12 +12,14 @@ use super::policer::PolicedSpan;
 use super::sender_model::{BACKED_OFF_NS, LostSegment, MIN_RTO_NS, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
+mod held;
 mod locate;
 mod radio;
 mod shares;
 
+pub use held::SILENCE_NS;
 pub use locate::HiddenQueue;
-pub use radio::{QUIET_NS, RELEASE_NS, RadioEvidence, RadioSpan};
+pub use radio::{RELEASE_NS, RadioEvidence, RadioSpan};
 pub use shares::{INITIAL_WINDOW_BYTES, Shares};
 
 /// A loss on the radio shows at the phone up to this much later, when the following
@@ -32,6 +34,10 @@ pub struct Attribution {
     waits: WaitTimeline,
     /// Payload that passed in the direction of the acknowledgements.
     ack_payload: ByteBins,
+    /// Payload that passed in the direction of the transfers.
+    passed: ByteBins,
+    /// What a server of uploads waited for.
+    answers: WaitTimeline,
     at_server: bool,
     lost: Vec<LostSegment>,
     behind: WaitTimeline,
@@ -122,6 +128,8 @@ impl Attribution {
     pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
         self.ack_payload.set_clock(line);
+        self.passed.set_clock(line);
+        self.answers.set_clock(line);
         self.behind.set_clock(line);
         self.path.set_clock(line);
         self.uplink_path.set_clock(line);
@@ -259,9 +267,7 @@ impl TransferSplit<'_> {
             let (start, end) = (queued.from_ns.max(at), queued.to_ns.min(to_ns));
             self.without_path_queue(at, start, reason);
             let cause = self.before_radio(queued);
-            if end > start {
-                self.shares.add(cause, Reason::Queue, start, end);
-            }
+            self.assign(cause, Reason::Queue, start, end);
             at = end.max(at);
         }
         self.without_path_queue(at, to_ns, reason);
@@ -353,7 +359,9 @@ impl TransferSplit<'_> {
         let due = granted.map_or(from_ns, |ns| (ns + up).clamp(connected, to_ns));
         self.annotate(from_ns, connected, Reason::Promotion, uploads);
         self.annotate(connected, due, Reason::Request, uploads);
-        self.annotate(due, to_ns, Reason::ServerThinkTime, uploads);
+        let taken = self.taken_ns(due, to_ns);
+        self.annotate(due, taken, Reason::PathPace, uploads);
+        self.annotate(taken, to_ns, Reason::ServerThinkTime, uploads);
     }
 
     /// The sender has no data: behind a proxy, the cause is what the server waited for.
@@ -398,7 +406,7 @@ impl TransferSplit<'_> {
                 }
                 _ => cause(reason, before_first, uploads, self.radio.is_some()),
             };
-            self.shares.add(cause, reason, from_ns, to_ns);
+            self.assign(cause, reason, from_ns, to_ns);
         }
     }
 
@@ -446,9 +454,9 @@ const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bo
     match reason {
         Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
         Reason::QueueUp => Cause::UplinkQueue,
-        Reason::Queue if radio_seen => Cause::Wireline,
+        Reason::Queue | Reason::PathPace if radio_seen => Cause::Wireline,
         // The queue may be the radio's, without records to show it.
-        Reason::Queue | Reason::Unknown | Reason::AfterLast => Cause::Unknown,
+        Reason::Queue | Reason::PathPace | Reason::Unknown | Reason::AfterLast => Cause::Unknown,
         Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
         Reason::NoRequest if before_first => Cause::Setup,
         Reason::NoRequest | Reason::ServerThinkTime | Reason::AppLimited | Reason::Pacing => {

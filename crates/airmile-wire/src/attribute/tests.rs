@@ -415,6 +415,29 @@ fn long_round_trips_are_a_queue_before_the_radio_or_behind_an_upload() {
     assert_eq!(of(paced(true), radio), Some((Cause::UplinkQueue, 440)));
 }
 
+/// A segment is missed while the data around it answers acknowledgements of so long before.
+#[test]
+fn what_is_missed_behind_long_round_trips_was_queued() {
+    for (old_ms, queued) in [(450, true), (60, false)] {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.burst(100, 10);
+        for at in (110..1_000_u32).step_by(10) {
+            if at >= 110 + old_ms {
+                wire.stamped(at.into(), Direction::Dl, MSS, (0, at - old_ms));
+            }
+            wire.stamped(at.into(), Direction::Ul, 0, (at, 0));
+        }
+        wire.dup_acks(&[1_000, 1_010, 1_020]);
+        wire.stamps = Some((0, 1_020 - old_ms));
+        wire.packet(1_020, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
+        let (story, ..) = wire.attribution;
+        let queued = [queued; 2];
+        let lost = LostSegment { missed_ns: 1_000 * MS, again_ns: 1_020 * MS, queued };
+        assert_eq!(story.lost(), [lost]);
+    }
+}
+
 #[test]
 fn the_radio_takes_precedence() {
     let mut wire = Wire::open();

@@ -1,12 +1,12 @@
 //! When the radio had nothing to do, and what it lost.
 
 use airmile_model::{Direction, TtiIndex, TtiSpan};
-use airmile_wire::attribute::QUIET_NS;
+use airmile_wire::attribute::SILENCE_NS;
 
 /// When the radio had nothing to do, and what it lost; empty unless lists are kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Silent {
-    /// Without scheduling, long enough for a release of the phone.
+    /// Without scheduling, longer than between the packets of a slow line.
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
     /// The log has blocks of the uplink, so that a silence is one of both directions.
     pub(super) sees_uplink: bool,
@@ -21,7 +21,7 @@ impl Silent {
     /// Records a TTI in which something was scheduled.
     pub(super) fn busy(&mut self, dir: Direction, tti: TtiIndex, numerology: u8) {
         self.sees_uplink |= dir == Direction::Ul;
-        let least = TtiSpan::from_ms(QUIET_NS / 1_000_000, numerology).0;
+        let least = TtiSpan::from_ms(SILENCE_NS / 1_000_000, numerology).0;
         // Before the first one the state of the phone is unknown.
         let since = self.last.unwrap_or(TtiIndex(i64::MIN / 2));
         if tti.0.saturating_sub(since.0) >= least {

@@ -222,7 +222,7 @@ fn cause_detail(detail: CauseDetail) -> String {
             may_be_a_line,
         } => {
             let line = if may_be_a_line {
-                "; a slow link behind a proxy that splits connections looks the same here"
+                "; a slow link looks the same behind a proxy that splits connections, or with a short queue"
             } else {
                 ""
             };
@@ -274,8 +274,8 @@ fn cause_of_upload(detail: CauseDetail) -> String {
             ("ACKs or the phone's own pace", pacing_ms),
         ]),
         CauseDetail::Wireline => {
-            "round trips were long while no data waited for the uplink's capacity: \
-            packets were queued behind the base station"
+            "while no data waited for the uplink's capacity, round trips were long, acknowledgements \
+            alone set the pace, or a proxy passed data on: packets were queued behind the base station"
                 .into()
         }
         CauseDetail::LossRecoveryCongestion => "lost segments were retransmitted; where they were \
@@ -310,7 +310,7 @@ const fn reason(reason: Reason) -> &'static str {
         Reason::UndesiredSlowStart => "slow start after an unnecessary timeout",
         Reason::LossRecovery => "retransmission of lost segments",
         Reason::ReceiveWindow | Reason::QueueOrWindow => "receive window full",
-        Reason::Pacing => "ACKs or sender pacing",
+        Reason::Pacing | Reason::PathPace => "ACKs or sender pacing",
         Reason::Queue => "data queued on the path",
         Reason::QueueUp => "requests or ACKs queued on the uplink",
         Reason::Unknown => "the connection's start is not in the capture",

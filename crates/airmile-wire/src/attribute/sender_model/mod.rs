@@ -90,8 +90,9 @@ pub struct SenderModel {
     echoes_acks: bool,
     /// Times at which a slow start after idle time began.
     restarts_ns: Vec<i64>,
-    /// When the current duplicate ACKs began.
+    /// When the current duplicate ACKs began, and whether data was queued on the path then.
     dup_since_ns: Option<i64>,
+    dup_queued: bool,
     lost: Vec<LostSegment>,
     encrypted: bool,
     /// If it is encrypted.
@@ -113,6 +114,9 @@ pub struct SenderModel {
     /// When all that the phone sent was acknowledged, and when the server's answer to it came.
     arrived_ns: Option<i64>,
     heard_ns: Option<i64>,
+    /// When new data was last acknowledged there, and when that last came after a gap.
+    advanced_ns: i64,
+    uneven_ns: i64,
     /// Packets that had waited for a full window, and those for one below three quarters of its
     /// maximum (chosen here: less than a segment of a small window): its reader is slow.
     window_waits: [u32; 2],
@@ -130,6 +134,9 @@ pub struct LostSegment {
     pub missed_ns: i64,
     /// When the retransmission passed, in nanoseconds.
     pub again_ns: i64,
+    /// Whether round trips show that data was queued on the path when it was missed, and when it was
+    /// sent again.
+    pub queued: [bool; 2],
 }
 
 /// TLS handshake messages travel in records of this type (RFC 8446, 5.1).
@@ -365,10 +372,15 @@ impl SenderModel {
         if ack.duplicate {
             if self.dup_acks == 0 {
                 self.dup_since_ns = Some(now);
+                // The phone's own queue would be among it.
+                self.dup_queued = !self.of_phone && self.queued_ns(now, Reason::Pacing) > 0;
             }
             self.dup_acks += 1;
         } else if ack.offset_bytes > self.acked {
             (self.acked, self.dup_acks, self.dup_since_ns) = (ack.offset_bytes, 0, None);
+            if self.of_phone {
+                self.advanced(now);
+            }
             if self.acked >= self.next && self.of_phone {
                 self.arrived_ns = Some(now);
             } else if self.acked >= self.next && self.is_at_server() {

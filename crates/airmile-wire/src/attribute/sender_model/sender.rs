@@ -234,6 +234,9 @@ impl SenderModel {
                 let why = if shut { Reason::ReceiveWindow } else { Reason::AppLimited };
                 wait(out, released, now, why);
             }
+            (Some(last), None) if reason == Reason::Pacing && self.is_ack_clocked(now) => {
+                self.clocked(last, now, Reason::PathPace, out);
+            }
             (Some(last), None) => self.clocked(last, now, reason, out),
         }
         self.after_tls = self.in_tls_handshake;
@@ -266,9 +269,15 @@ impl SenderModel {
     /// timeout everything is sent again, lost or not.
     fn retransmission(&mut self, now: i64, mends: bool, out: &mut Vec<WaitSpan>) {
         if let Some(last) = self.last_data_ns {
-            let first_ns = self.lost.last().filter(|_| mends).map(|before| before.missed_ns);
-            let missed_ns = first_ns.unwrap_or_else(|| self.dup_since_ns.unwrap_or(last));
-            self.lost.push(LostSegment { missed_ns, again_ns: now });
+            let first = self.lost.last().filter(|_| mends).copied();
+            let first = first.unwrap_or_else(|| LostSegment {
+                missed_ns: self.dup_since_ns.unwrap_or(last),
+                again_ns: now,
+                queued: [self.dup_since_ns.is_some() && self.dup_queued, false],
+            });
+            let again = !self.of_phone && self.queued_ns(now, Reason::Pacing) > 0;
+            let queued = [first.queued[0], again];
+            self.lost.push(LostSegment { again_ns: now, queued, ..first });
             wait(out, last, now, self.phase_reason());
         }
         self.last_data_ns = Some(now);

@@ -195,3 +195,29 @@ fn a_first_slow_start_after_a_small_exchange() {
     upload.answer(to);
     upload.check_from(from, to, &[(Cause::FirstSlowStart, 100), (Cause::Setup, 50)]);
 }
+
+/// A segment leaves with each acknowledgement: at the pace of a line, if these come evenly, and at that of
+/// the window, if they come together.
+#[test]
+fn acknowledgements_alone_set_the_pace() {
+    for (together, cause) in [(1, Cause::Wireline), (10, Cause::SenderLimited)] {
+        let mut upload = Upload::open(1 << 20);
+        let mut ms = 50;
+        for _ in 0..10 {
+            ms = upload.flight(ms, 10, 50);
+        }
+        (0..10).for_each(|_| upload.packet(ms, Direction::Ul, TcpFlags::ACK, MSS, 0));
+        let from = ms + 1_000;
+        for _ in 0..40 {
+            for n in 0..10 {
+                let at = ms + 50 + if n % together == 0 { 5 * n } else { 0 };
+                let acked = upload.sent - 9 * MSS;
+                upload.packet(at, Direction::Dl, TcpFlags::ACK, 0, acked);
+                upload.packet(at, Direction::Ul, TcpFlags::ACK, MSS, 0);
+            }
+            ms += 50;
+        }
+        upload.uploads.finish((&mut upload.waits, &mut upload.bytes));
+        upload.check_from(from, from + 500, &[(cause, 500)]);
+    }
+}

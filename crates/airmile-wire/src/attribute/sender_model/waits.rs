@@ -7,6 +7,13 @@ use super::SenderModel;
 /// (chosen here: the scheduling of both links alone varies by 10 to 20 ms).
 const SLACK_NS: i64 = 20_000_000;
 
+/// Data that leaves within this time after an acknowledgement was waiting for it (chosen here: a host
+/// sends within some hundred microseconds).
+const AT_ONCE_NS: i64 = 1_000_000;
+/// Acknowledgements are uneven after a gap of this part of a round trip (chosen here: what passes a
+/// full link comes back without gaps, but for delayed acknowledgements and the radio's grants).
+const UNEVEN_PART: i64 = 4;
+
 /// What the sender waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
@@ -34,6 +41,8 @@ pub enum Reason {
     ReceiveWindow,
     /// ACKs or the sender's own pace, outside the phases above.
     Pacing,
+    /// The same of a phone's upload whose data left as soon as ACKs came, without a gap between these.
+    PathPace,
     /// A queue on the path.
     Queue,
     /// A queue on the path of the acknowledgements, as packets that passed at both ends show.
@@ -116,6 +125,21 @@ impl SenderModel {
         wait(out, now - queued, now, Reason::Queue);
     }
 
+    /// Whether the packet left as soon as new data was acknowledged, and acknowledgements came evenly
+    /// for a round trip: a window alone lets data go in flights, one each round trip.
+    pub(super) fn is_ack_clocked(&self, now: i64) -> bool {
+        let round_trip = self.base_rtt_ns();
+        now - self.advanced_ns <= AT_ONCE_NS && now - self.uneven_ns >= round_trip
+    }
+
+    /// At the phone: new data is acknowledged.
+    pub(super) fn advanced(&mut self, now: i64) {
+        if now - self.advanced_ns > self.last_receiver_rtt_ns / UNEVEN_PART {
+            self.uneven_ns = now;
+        }
+        self.advanced_ns = now;
+    }
+
     /// The first data of the connection.
     pub(super) fn first_answer(
         &self,
@@ -165,7 +189,7 @@ impl SenderModel {
     }
 
     /// The queueing part of the round trip that ended with this packet.
-    fn queued_ns(&self, now: i64, reason: Reason) -> i64 {
+    pub(super) fn queued_ns(&self, now: i64, reason: Reason) -> i64 {
         // Which datagram another one acknowledges is not visible, nor that it acknowledges any.
         if self.encrypted {
             return 0;

@@ -41,7 +41,9 @@ impl TransferSplit<'_> {
             // Its queue may be too short to show in any delay.
             _ if is_loss && self.of.line_drops => Reason::Queue,
             (_, Some(HiddenQueue::Uplink)) if is_paced => Reason::QueueUp,
-            (Reason::Pacing, _) if self.at_readers_pace(to_ns) => Reason::ReceiveWindow,
+            (Reason::Pacing | Reason::PathPace, _) if self.at_readers_pace(to_ns) => {
+                Reason::ReceiveWindow
+            }
             (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ => reason,
@@ -115,12 +117,27 @@ impl TransferSplit<'_> {
         self.of.lost.get(n.checked_sub(1)?)
     }
 
-    /// Whether a queue between server and radio dropped a segment: the data around it had waited there.
+    /// Whether a queue between server and radio dropped a segment: the data around it had waited there,
+    /// by captures at both ends, or else by its round trips or those of its retransmission.
     fn is_overflow(&self, segment: &LostSegment) -> bool {
-        let (from_ns, to_ns) = (segment.missed_ns - EARLY_NS, segment.missed_ns);
-        let mut at_radio = touching(self.radio.unwrap_or_default().data_queue, from_ns, to_ns);
-        let is_at_radio = at_radio.any(|span| span.queued);
-        !is_at_radio && self.of.path.touching(from_ns, to_ns).next().is_some()
+        let of = self.of;
+        let around = |at_ns: i64| (at_ns - EARLY_NS, at_ns);
+        let is_at_radio = |at_ns: i64, least_ns: i64| {
+            let (from_ns, to_ns) = around(at_ns);
+            let data_queue = self.radio.unwrap_or_default().data_queue;
+            let mut queues = touching(data_queue, from_ns, to_ns).filter(|span| span.queued);
+            queues.any(|span| span.to_ns - span.from_ns >= least_ns)
+        };
+        let by_round_trips = |at_ns: i64| {
+            let (from_ns, to_ns) = around(at_ns);
+            let is_known = of.path.covers(from_ns, to_ns) || of.ack_payload.is_busy(from_ns, to_ns);
+            // A packet alone may take some TTIs: that delays none by as much as a long round trip.
+            self.radio.is_some() && !is_known && !is_at_radio(at_ns, EARLY_NS)
+        };
+        let (from_ns, to_ns) = around(segment.missed_ns);
+        let waited = of.path.touching(from_ns, to_ns).next().is_some() && !is_at_radio(to_ns, 0);
+        let [missed, again] = segment.queued;
+        waited || missed && by_round_trips(to_ns) || again && by_round_trips(segment.again_ns)
     }
 
     /// Whether a queue between server and radio drops most of what is lost in a span: a loss for

@@ -7,7 +7,7 @@
 pub const RELEASE_NS: i64 = 5_000_000_000;
 /// The same where what the phone sent then waited for [`UNGRANTED_NS`] (chosen here: no network
 /// releases sooner, and no clock that was aligned is as far off).
-pub const QUIET_NS: i64 = 1_000_000_000;
+const QUIET_NS: i64 = 1_000_000_000;
 /// A connected phone has a grant sooner: a scheduling request may wait for 80 ms (TS 36.213,
 /// table 10.1.5-1), or a random access is needed.
 const UNGRANTED_NS: i64 = 150_000_000;
@@ -19,7 +19,7 @@ pub struct RadioEvidence<'a> {
     pub data_queue: &'a [RadioSpan],
     /// The same in the direction of the acknowledgements; `None` if it was not logged.
     pub ack_queue: Option<&'a [RadioSpan]>,
-    /// Starts and ends of spans of [`QUIET_NS`] and more, in order, in which nothing was scheduled in
+    /// Starts and ends of spans of [`SILENCE_NS`](super::SILENCE_NS) and more, in order, in which nothing was scheduled in
     /// either direction.
     pub silences: &'a [(i64, i64)],
     /// The log has blocks of the uplink, so that a silence is one of both directions.

@@ -79,8 +79,11 @@ impl Shares {
         self.radio_ns + self.by_cause.values().sum::<i64>()
     }
 
-    /// Adds a span.
+    /// Adds a span, if it is not empty.
     pub(super) fn add(&mut self, cause: Cause, reason: Reason, from_ns: i64, to_ns: i64) {
+        if to_ns <= from_ns {
+            return;
+        }
         *self.by_cause.entry(cause).or_default() += to_ns - from_ns;
         *self.by_reason.entry(reason).or_default() += to_ns - from_ns;
         *self.parts.entry((cause, reason)).or_default() += to_ns - from_ns;

@@ -203,8 +203,9 @@ fn drops_of_a_full_queue_are_its_lines() {
     let check = |delay_ms: i64, radio_queued: bool, before: &[i64], expected| {
         let each = (0..=100).map(|n| (n, if n < 50 { 0 } else { delay_ms }));
         let each = each.map(|(n, late)| Passage { sent_ns: n * MS, arrived_ns: (n + late) * MS });
-        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS };
-        let early = |ms: i64| LostSegment { missed_ns: ms * MS, again_ns: 185 * MS };
+        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS, queued: [false; 2] };
+        let early =
+            |ms: i64| LostSegment { missed_ns: ms * MS, again_ns: 185 * MS, queued: [false; 2] };
         let mut waits = WaitTimeline::default();
         let span = WaitSpan { from_ns: 180 * MS, to_ns: 200 * MS, reason: Reason::LossRecovery };
         waits.push(&[span], true);
@@ -223,6 +224,37 @@ fn drops_of_a_full_queue_are_its_lines() {
     check(50, true, &[], Cause::LossRecoveryCongestion);
     // Most were lost on an empty path.
     check(50, false, &[10, 30], Cause::LossRecoveryCongestion);
+}
+
+/// Round trips alone show that queue, too, unless captures at both ends show that there was none.
+#[test]
+fn drops_behind_long_round_trips_are_the_lines() {
+    let loss = Cause::LossRecoveryCongestion;
+    let passages = (0..=300).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let empty = PathQueue::new(passages.collect());
+    let at_radio = [RadioSpan { from_ns: 80 * MS, to_ns: 110 * MS, queued: true }];
+    let one_packet = [RadioSpan { from_ns: 100 * MS, to_ns: 104 * MS, queued: true }];
+    for (queued, data_queue, path, expected) in [
+        ([true, false], &[][..], PathQueue::default(), Cause::Wireline),
+        ([false; 2], &[], PathQueue::default(), loss),
+        ([true, false], &at_radio, PathQueue::default(), loss),
+        ([true, false], &one_packet, PathQueue::default(), Cause::Wireline),
+        // Its retransmission was queued, after the radio's queue.
+        ([true; 2], &at_radio, PathQueue::default(), Cause::Wireline),
+        ([true; 2], &[], empty, loss),
+    ] {
+        let mut waits = WaitTimeline::default();
+        let span = WaitSpan { from_ns: 180 * MS, to_ns: 200 * MS, reason: Reason::LossRecovery };
+        waits.push(&[span], true);
+        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS, queued };
+        let one = Attribution { waits, path, ..Attribution::default() }.with_lost(vec![lost]);
+        let radio = RadioEvidence { data_queue, ..RadioEvidence::default() };
+        let shares = one.split(180 * MS, 200 * MS, Some(radio));
+        assert_eq!(shares.by_cause, BTreeMap::from([(expected, 20 * MS)]), "{queued:?}");
+        // Without records of the radio the queue may be the radio's.
+        let shares = one.split(180 * MS, 200 * MS, None);
+        assert_eq!(shares.by_cause, BTreeMap::from([(loss, 20 * MS)]));
+    }
 }
 
 /// RLC holds back what follows a loss: captures at both ends show it as a wait between server and phone.
@@ -255,4 +287,44 @@ fn data_held_back_after_a_radio_loss_is_in_no_lines_queue() {
     let long = (0..30).chain(430..500).map(at_once).chain([late]);
     let long = PathQueue::new(long.collect());
     check(&long, 25, &[slow_start(500), (Cause::Wireline, 400)]);
+}
+
+/// A silence of the radio is no queue of a line, if much data comes at once at its end.
+#[test]
+fn data_held_back_in_a_silence_is_in_no_lines_queue() {
+    let check = |bytes: u64, silence: (i64, i64), expected: &[(Cause, i64)]| {
+        let mut waits = WaitTimeline::default();
+        let span = WaitSpan { from_ns: 0, to_ns: 900 * MS, reason: Reason::Queue };
+        waits.push(&[span], true);
+        let mut passed = ByteBins::default();
+        passed.add(silence.1 * MS, bytes);
+        let one = Attribution { waits, ..Attribution::default() }.with_passed(passed);
+        let silences = [(silence.0 * MS, silence.1 * MS)];
+        let radio = RadioEvidence { silences: &silences, ..RadioEvidence::default() };
+        let shares = one.split(0, 900 * MS, Some(radio));
+        let got = shares.by_cause.into_iter().map(|(cause, ns)| (cause, ns / MS));
+        assert_eq!(got.collect::<Vec<_>>(), expected);
+    };
+    check(14_000, (300, 500), &[(Cause::Wireline, 700), (Cause::Unknown, 200)]);
+    check(14_000, (800, 1_000), &[(Cause::Wireline, 800), (Cause::Unknown, 100)]);
+    // A packet of a very slow line.
+    check(1_400, (300, 500), &[(Cause::Wireline, 900)]);
+}
+
+/// Behind a proxy the server's own packets show until when it waited for an upload.
+#[test]
+fn a_server_thinks_when_it_has_the_upload() {
+    let mut answers = WaitTimeline::default();
+    let span = |from_ns, to_ns, reason| WaitSpan { from_ns, to_ns, reason };
+    let server = [
+        span(-50 * MS, 60 * MS, Reason::Handshake),
+        span(60 * MS, 90 * MS, Reason::ServerThinkTime),
+        span(90 * MS, 140 * MS, Reason::Pacing),
+    ];
+    answers.push(&server, true);
+    let one = Attribution::default().with_answers(answers);
+    let parts = [(Cause::SenderLimited, 40), (Cause::Wireline, 60)];
+    assert_eq!(waited(Reason::ServerThinkTime, one), parts);
+    let direct = waited(Reason::ServerThinkTime, Attribution::default());
+    assert_eq!(direct, [(Cause::SenderLimited, 100)]);
 }

@@ -50,10 +50,10 @@ impl Explain for Congestion {
         RELIEF
     }
 
-    /// Drops of a slow line look the same where a queue is not visible.
+    /// Drops of a slow line look the same where a queue is not visible, as at a server after a loss.
     fn confidence(&self, seen: &Context) -> f64 {
-        let is_upload = seen.finding.dir == Direction::Ul;
-        let may_be_a_line = is_upload || seen.wire.hides_queues() && !seen.wire.has_server;
+        let is_seen = seen.finding.dir == Direction::Dl && seen.wire.is_at_phone();
+        let may_be_a_line = !is_seen || seen.wire.hides_queues() && !seen.wire.has_server;
         if may_be_a_line { MAY_BE_A_LINE } else { CAUSE_CONFIDENCE }
     }
 }

@@ -12,18 +12,20 @@ const LEAST_RTO_NS: i64 = 200_000_000;
 pub(super) struct SenderLimited;
 
 impl SenderLimited {
-    /// Whether a slow link behind a proxy would look the same, as the server was not captured:
-    /// requested data arrives little by little, or the answer to an upload is late.
+    /// Whether a slow link would look the same: one with a short queue, whose pace the sender keeps, or one
+    /// behind a proxy, as the server was not captured: requested data arrives little by little, or the
+    /// answer to an upload is late.
     fn may_be_a_line(seen: &Context) -> bool {
         let split = seen.split;
         let (app, pace) = (split.ms(Reason::AppLimited), split.ms(Reason::Pacing));
         let asked = split.ms(Reason::ServerThinkTime) + split.ms(Reason::NoRequest);
         match seen.finding.dir {
-            Direction::Dl => !seen.wire.has_server && app + pace > asked,
+            Direction::Dl => pace > app + asked || !seen.wire.has_server && app + pace > asked,
             // That its own application sends nothing is known at the phone.
             Direction::Ul => {
-                let idle = app + split.ms(Reason::NoRequest);
-                seen.wire.hides_server() && pace + split.ms(Reason::ServerThinkTime) > idle
+                let (idle, think) =
+                    (app + split.ms(Reason::NoRequest), split.ms(Reason::ServerThinkTime));
+                pace > idle + think || seen.wire.hides_server() && pace + think > idle
             }
         }
     }
@@ -55,7 +57,7 @@ impl Explain for SenderLimited {
             CauseAdvice::ClientAsksLate
         } else if dir == Direction::Ul && split.ms(Reason::ServerThinkTime) > own_ms {
             CauseAdvice::ServerAnswersLate
-        } else if Self::may_be_a_line(seen) {
+        } else if Self::may_be_a_line(seen) && !seen.wire.has_server {
             CauseAdvice::ServerOrLine
         } else if split.ms(Reason::ServerThinkTime) > own_ms {
             CauseAdvice::ServerAnswersLate
@@ -117,17 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn a_line_behind_a_proxy_is_told_of_where_the_server_is_not_seen() {
-        let split = Split::example(&[(Cause::SenderLimited, 900)]).with(Reason::Pacing, 900);
+    fn a_line_is_told_of_where_it_would_look_the_same() {
         let finding = example_finding();
-        let check = |has_server, confidence, may_be: bool| {
+        let check = |reason, has_server, confidence, may_be: bool| {
+            let split = Split::example(&[(Cause::SenderLimited, 900)]).with(reason, 900);
             let mut wire = Wire::example();
             wire.has_server = has_server;
             let seen = Context { split: &split, finding: &finding, wire: &wire };
             assert_eq!(SenderLimited.confidence(&seen), confidence);
             assert_eq!(SenderLimited::may_be_a_line(&seen), may_be);
         };
-        check(false, 0.6, true);
-        check(true, CAUSE_CONFIDENCE, false);
+        // Behind a proxy, as the server is not seen.
+        check(Reason::AppLimited, false, 0.6, true);
+        check(Reason::AppLimited, true, CAUSE_CONFIDENCE, false);
+        // A sender that keeps the queue of a line short.
+        check(Reason::Pacing, true, 0.6, true);
     }
 }

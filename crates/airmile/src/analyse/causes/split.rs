@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use airmile_model::{Burst, Cause, Direction, TransferFinding, TtiIndex, Verdict};
 use airmile_radio::usage::Usage;
 use airmile_wire::attribute::{
-    RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares, min_duration_ns,
+    RELEASE_NS, RadioEvidence, RadioSpan, Reason, ReceiveWindow, SendWindow, Shares,
+    min_duration_ns,
 };
 
 use super::super::diagnose::join::SharesMs;
@@ -84,7 +85,10 @@ impl Split {
         let is_logged = has_samples && !report.bursts.iter().any(is_unclear);
         let ack_queue =
             Some(ack_queue).filter(|clear| !clear.is_empty() || is_logged || !is_download);
-        let silences: Vec<(i64, i64)> = answer.silent.silences.iter().map(at).collect();
+        // A request may have been sent in one that ended before.
+        let silences = answer.silent.silences.iter().map(at);
+        let silences = silences.take_while(|(from_ns, _)| *from_ns < end_ns);
+        let silences = silences.skip_while(|(_, to_ns)| *to_ns < start_ns - RELEASE_NS).collect();
         let sees_uplink = answer.silent.sees_uplink;
         let lost = answer.silent.lost_ttis.iter();
         let mut losses_ns: Vec<i64> = lost.map(|tti| place.at(*tti)).collect();

@@ -1,9 +1,9 @@
 //! A slower link before the radio.
 
 use airmile_model::{Cause, Direction};
-use airmile_wire::attribute::HiddenQueue;
+use airmile_wire::attribute::{HiddenQueue, Reason};
 
-use super::{CAUSE_CONFIDENCE, Context, Explain, Relief};
+use super::{CAUSE_CONFIDENCE, Context, Explain, MAY_BE_A_LINE, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
 
 pub(super) struct Wireline;
@@ -33,9 +33,12 @@ impl Explain for Wireline {
 
     /// At most the probability of arrivals, if round trips do not show it.
     fn confidence(&self, seen: &Context) -> f64 {
+        let by_pace_ms = seen.split.part_ms(Cause::Wireline, Reason::PathPace);
         // The phone knows the round trips of what it sent.
         let measured = seen.wire.has_server || seen.finding.dir == Direction::Ul;
-        if measured {
+        if 2.0 * by_pace_ms > seen.split.ns(Cause::Wireline) as f64 / 1e6 {
+            MAY_BE_A_LINE
+        } else if measured {
             CAUSE_CONFIDENCE
         } else {
             CAUSE_CONFIDENCE.min(seen.wire.hidden_queue(HiddenQueue::Downlink))

@@ -219,6 +219,8 @@ impl Wire {
         let lost = first.lost(Direction::Dl);
         let sends = Attribution::new(std::mem::take(&mut first.sends), first.followed.clone())
             .with_lost(first.lost(Direction::Ul))
+            .with_passed(first.sent.clone())
+            .with_answers(behind.clone().unwrap_or_default())
             .with_round_trip(round_trip_ns);
         let reader_is_slow = first.waits_for_readers();
         let sent = std::mem::take(&mut first.sent);
@@ -227,6 +229,7 @@ impl Wire {
         let is_heard = heard.as_ref().is_some_and(|heard| heard.has_most(first.dl_bytes));
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
+            .with_passed(first.followed.clone())
             .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
             .with_path(paths.down)
