@@ -66,8 +66,9 @@ fn few_retransmissions_are_stated_and_not_judged() {
     let mut summary = StudySummary::default();
     summary.tcp.flows = 1;
     let says = |segments, retx| {
-        let down = DirectionTotals { bytes: 100_000, segments, retx, ..Default::default() };
-        let overview = Overview { down, ..Overview::default() };
+        let mut overview = Overview::default();
+        let down = &mut overview.down;
+        (down.bytes, down.segments, down.retx) = (100_000, segments, retx);
         sentence(&summary, &overview, &[])
     };
     let few = "4 of 70 segments to clients sent again, too few to judge: 1 TCP flow";
