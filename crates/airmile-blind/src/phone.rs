@@ -258,7 +258,8 @@ impl FlowDownlink {
         // Without any data in the capture; a FIN takes a sequence number.
         let first = self.first_offset.unwrap_or(1);
         let covered = self.acked.saturating_sub(first);
-        u64::try_from(covered).unwrap_or(0).saturating_sub(self.bytes)
+        let unseen = u64::try_from(covered).unwrap_or(0).saturating_sub(self.bytes);
+        if unseen == 1 { 0 } else { unseen }
     }
 
     /// The response to an upload is no download.

@@ -331,6 +331,14 @@ fn a_capture_with_holes_names_nothing() {
         phones.finish().remove(0)
     };
     assert_eq!(of(0..0).unseen_bytes, 0);
+    // A FIN behind the only data takes a sequence number.
+    let mut phones = CapturedPhones::new();
+    phones.push(&packet(50 * MS, Direction::Dl, 0, 6));
+    let mut ack = packet(51 * MS, Direction::Ul, 0, 0);
+    ack.ack = ack.ack.map(|ack| TracedAck { offset_bytes: 7, ..ack });
+    phones.push(&ack);
+    let phone = phones.finish().remove(0);
+    assert_eq!((phone.bytes, phone.unseen_bytes), (6, 0));
     // What came before the capture began is not missing.
     assert_eq!(of(0..500).unseen_bytes, 0);
     let holed = of(900..1_300);

@@ -1,10 +1,12 @@
 //! Recognises a file by its content, never by its name.
 
 use airmile_capture::application::ApplicationFormat;
+use airmile_capture::packet::{CaptureReader, Captured, Dissector};
 use airmile_decode::diag::{Container, LogReader};
 use airmile_decode::sniffer::SnifferKind;
 use airmile_decode::table::TableKind;
 use airmile_decode::text::TextReader;
+use airmile_model::packet::Transport;
 
 /// Names and link types of the interfaces of a pcapng with packets of the air interface: IPv4, and
 /// Wireshark's exported PDUs (the registry of LINKTYPE values).
@@ -41,7 +43,7 @@ pub enum Foreign {
     Pcap,
     /// pcapng capture.
     PcapNg,
-    /// Packets of the air interface, as `decode` writes them from a modem log.
+    /// Packets of the air interface, as `decode` and other programs write them from a modem log.
     AirPackets,
     /// A Parquet file.
     Parquet,
@@ -83,8 +85,9 @@ impl Foreign {
                  link ask the modem log of the same time (.mi2log, .qmdl, .dlf)"
             }
             Self::AirPackets => {
-                "signalling and MAC headers of a modem log for Wireshark, as `airmile decode --format \
-                 pcapng` writes them: give that modem log"
+                "signalling and MAC headers of the air interface for Wireshark (GSMTAP), as `airmile \
+                 decode --format pcapng` writes them, and no packets of the phone's transfers: give \
+                 the modem log that they are from (.mi2log, .qmdl, .dlf)"
             }
             Self::Parquet => "a Parquet file: give the log that it was made from",
             Self::Json => {
@@ -261,15 +264,42 @@ fn is_of_air(head: &[u8]) -> bool {
     interfaces > 0
 }
 
+/// Whether a capture's first datagrams are GSMTAP alone (libosmocore, gsmtap.h: UDP port 4729, version 2,
+/// a header of four words), as QCSuper, SCAT and base stations write signalling.
+fn is_gsmtap(head: &[u8]) -> bool {
+    let (mut dissector, mut reader) = (Dissector::new(), CaptureReader::new());
+    let (mut has_others, mut has_gsmtap) = (false, false);
+    reader.push(head, &mut |captured| {
+        let Captured::Frame(frame) = captured else { return };
+        if has_others {
+            return;
+        }
+        dissector.push(&frame, &mut |read| {
+            let Ok(packet) = read else { return };
+            let is_own = matches!(packet.transport, Transport::Udp)
+                && packet.dst_port == 4_729
+                && packet.payload.starts_with(&[2, 4]);
+            has_gsmtap |= is_own;
+            // Without a reader of port 4729, ICMP answers each.
+            has_others |= !is_own && matches!(packet.transport, Transport::Udp | Transport::Tcp(_));
+        });
+    });
+    has_gsmtap && !has_others
+}
+
 fn by_magic(head: &[u8]) -> Option<Foreign> {
     match head {
         [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1, ..] => Some(Foreign::Isf),
-        [0x0a, 0x0d, 0x0d, 0x0a, ..] if is_of_air(head) => Some(Foreign::AirPackets),
-        [0x0a, 0x0d, 0x0d, 0x0a, ..] => Some(Foreign::PcapNg),
-        [0xd4, 0xc3, 0xb2, 0xa1, ..]
+        [0x0a, 0x0d, 0x0d, 0x0a, ..]
+        | [0xd4, 0xc3, 0xb2, 0xa1, ..]
         | [0xa1, 0xb2, 0xc3, 0xd4, ..]
         | [0x4d, 0x3c, 0xb2, 0xa1, ..]
-        | [0xa1, 0xb2, 0x3c, 0x4d, ..] => Some(Foreign::Pcap),
+        | [0xa1, 0xb2, 0x3c, 0x4d, ..] => Some(match head.first() {
+            Some(0x0a) if is_of_air(head) => Foreign::AirPackets,
+            _ if is_gsmtap(head) => Foreign::AirPackets,
+            Some(0x0a) => Foreign::PcapNg,
+            _ => Foreign::Pcap,
+        }),
         [b'P', b'A', b'R', b'1', ..] => Some(Foreign::Parquet),
         [0xff, 0xd8, 0xff, ..] | [0x89, b'P', b'N', b'G', ..] | [b'G', b'I', b'F', b'8', ..] => {
             Some(Foreign::Picture)
@@ -361,6 +391,31 @@ mod tests {
         assert_eq!(Kind::of(&file), air);
         // Cut anywhere.
         assert!((4..file.len()).all(|at| Kind::of(&file[..at]) == capture));
+    }
+
+    #[test]
+    fn signalling_alone_is_no_capture() {
+        // UDP datagrams by their destination port and first bytes of payload, in a pcap of raw IP.
+        let kind = |datagrams: &[(u16, [u8; 2])]| {
+            let words = |words: [u32; 6]| words.into_iter().flat_map(u32::to_le_bytes);
+            let mut out: Vec<u8> = words([0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]).collect();
+            for (port, payload) in datagrams {
+                out.extend([1_000_u32, 0, 30, 30].into_iter().flat_map(u32::to_le_bytes));
+                out.extend([
+                    0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 18, 121,
+                ]);
+                out.extend(port.to_be_bytes());
+                out.extend([0, 10, 0, 0, payload[0], payload[1]]);
+            }
+            Kind::of(&out)
+        };
+        let gsmtap = (4_729, [2, 4]);
+        assert_eq!(kind(&[gsmtap, gsmtap]), Kind::Foreign(Foreign::AirPackets));
+        let capture = Kind::Foreign(Foreign::Pcap);
+        assert_eq!(kind(&[]), capture);
+        assert_eq!(kind(&[gsmtap, (443, [2, 4])]), capture);
+        assert_eq!(kind(&[(443, [2, 4]), gsmtap]), capture);
+        assert_eq!(kind(&[(4_729, [1, 4])]), capture);
     }
 
     #[test]

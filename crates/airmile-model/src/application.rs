@@ -245,7 +245,7 @@ pub struct RatePoint {
     pub dir: Direction,
     /// Bytes of all streams together.
     pub bytes: u64,
-    /// Retransmitted segments of the sender; null if unknown.
+    /// Retransmitted segments of the sender, or lost datagrams; null if unknown.
     pub retransmits: Option<u64>,
     /// Mean round trip of the streams, in microseconds; null if unknown.
     pub rtt_us: Option<f64>,
@@ -258,6 +258,8 @@ pub struct RatePoint {
 pub struct AppPage {
     /// Its name in the log.
     pub id: String,
+    /// Its URL, whole, if the log gives one.
+    pub url: Option<String>,
     /// When its load began, in nanoseconds by the log's clock.
     pub start_ns: i64,
     /// Time of the first paint.

@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use application::{
     AppPage, AppTransfer, ApplicationLog, LostEntries, Phases, PlayerEvent, PlayerEventKind,
-    RatePoint, TimeBase, TimeScale, TransferKind,
+    RatePoint, TimeBase, TimeScale, TransferKind, cut_url,
 };
 pub use finding::{
     Bound, Burst, Cause, Evidence, GRANTED_PART, TransferFinding, Verdict, VerdictThresholds,

@@ -123,18 +123,16 @@ fn send_rate_bar_bps(s: &StudySummary, options: &StudyOptions) -> Option<f64> {
 }
 
 fn says(s: &StudySummary, files: &[FileReport]) -> String {
-    // Without a flow, from the first frame to the last.
-    let of_files = || {
-        let from = files.iter().filter_map(|file| file.start_us).min()?;
-        Some((from, files.iter().filter_map(|file| file.end_us).max()?))
-    };
-    let of_flows = s.start_ns.zip(s.end_ns).map(|(a, b)| (b - a) as f64 / 1e9);
-    let seconds = of_flows.or_else(|| of_files().map(|(a, b)| (b - a) as f64 / 1e6)).unwrap_or(0.0);
+    // From the first frame to the last: packets of no flow are counted, too.
+    let from_us = files.iter().filter_map(|file| file.start_us).min();
+    let until_us = files.iter().filter_map(|file| file.end_us).max();
+    let seconds = from_us.zip(until_us).map_or(0.0, |(from, until)| (until - from) as f64 / 1e6);
     let cut = FileReport::cut_frames(files).map_or_else(String::new, |(cut, frames)| {
         format!("; {cut} of {frames} frames left out: cut within a header")
     });
     format!(
-        "{} in {seconds:.1} s: {} TCP and {} of {}, {} of them large{cut}",
+        "{} in {seconds:.1} s: {} TCP and {} of {}, {} of them large downloads (over 1 MB in \
+         over 5 s){cut}",
         count(s.quality.packets, "packet"),
         s.tcp.flows,
         count(s.udp.flows, "UDP flow"),

@@ -17,6 +17,8 @@ pub(super) struct Iperf3 {
     reverse: bool,
     bidirectional: bool,
     streams: u64,
+    /// Bytes of a datagram.
+    block_bytes: u64,
     protocol: Option<String>,
     error: Option<String>,
     /// The time before the intervals' times, which restart after omitted ones.
@@ -125,6 +127,7 @@ impl Iperf3 {
         self.reverse = flag("test_start.reverse");
         self.bidirectional = flag("test_start.bidir");
         self.streams = entry.count("test_start.num_streams", found).unwrap_or(1);
+        self.block_bytes = entry.count("test_start.blksize", found).unwrap_or(0);
         self.protocol = entry.text("test_start.protocol", found).map(str::to_ascii_lowercase);
         let side = match entry.get("accepted_connection") {
             Some(_) => " (server)",
@@ -165,7 +168,8 @@ impl Iperf3 {
             let Some(test_ns) = self.start_ns else { continue };
             let at = |ns: i64| test_ns.saturating_add(self.base_ns).saturating_add(ns);
             let (rtt_us, cwnd_bytes) = streams(&entry, sum.get("sender"));
-            let retransmits = sum.count("retransmits", found);
+            let lost = |found: &mut Gathered| sum.count("lost_packets", found);
+            let retransmits = sum.count("retransmits", found).or_else(|| lost(found));
             found.log.rates.push(RatePoint {
                 start_ns: at(start_ns),
                 end_ns: at(end_ns),
@@ -190,9 +194,25 @@ impl Iperf3 {
                 let end_ns = (seconds.clamp(0.0, 1e9) * 1e9) as i64;
                 (bytes > 0).then_some(StreamSums { bytes, end_ns })
             };
-            // Received data counts; a file may hold only its own side. UDP has neither.
+            let datagrams = |name: &str, found: &mut Gathered| {
+                let mut count = |field| entry.count(&format!("{name}.{field}"), found);
+                count("packets").zip(count("lost_packets")).filter(|(all, lost)| all >= lost)
+            };
+            // Received data counts; a file may hold only its own side. Before 3.11 UDP has neither,
+            // and its sum has the bytes sent.
             let sums = of(received, found).or_else(|| of(sent, found));
-            let sums = sums.or_else(|| if reverse_sum { None } else { of("sum", found) });
+            let name = if sums.is_some() || reverse_sum { received } else { "sum" };
+            let mut sums = sums.or_else(|| of(name, found));
+            if let Some((all, lost)) = datagrams(name, found).filter(|(_, lost)| *lost > 0) {
+                let share = lost as f64 / all as f64;
+                let percent = share * 100.0;
+                found.note(format!("{lost} of {all} datagrams ({percent:.1} %) were lost"));
+                if let Some(sums) = sums.as_mut().filter(|_| name == "sum") {
+                    let by_share = sums.bytes as f64 * (1.0 - share);
+                    let bytes = (all - lost).saturating_mul(self.block_bytes);
+                    sums.bytes = if bytes > 0 { bytes } else { by_share.round() as u64 };
+                }
+            }
             let dir = self.dir(reverse_sum);
             // Omitted time and bytes are not in the end's sums.
             self.reported[place(dir)] =
@@ -260,6 +280,32 @@ mod tests {
         // Omitted seconds come before the others, whose times restart.
         let omitted = [sum(0, 100, true), sum(0, 200, false)];
         check(r#""reverse":1"#, &omitted, "}", (Direction::Dl, 300, 2_000, 2));
+    }
+
+    #[test]
+    fn a_datagram_test_counts_what_was_received() {
+        // Intervals of a receiver; the sum at the end has the bytes sent (iperf3 before 3.11).
+        let interval = |sender: bool| {
+            format!(
+                r#"{{"streams":[],"sum":{{"start":0,"end":1,"bytes":3000,"lost_packets":7,"packets":10,"sender":{sender}}}}}"#
+            )
+        };
+        let end = r#"],"end":{"sum":{"end":1,"bytes":10000,"lost_packets":7,"packets":10}}}"#;
+        // Intervals, bytes, losses by interval, losses named.
+        let check = |interval: &str, size: &str, bytes: u64, lost: Option<u64>| {
+            let text = format!(
+                r#"{{"start":{{"version":"iperf 3.9","timestamp":{{"timesecs":1700000000}},"test_start":{{"protocol":"UDP","reverse":1{size}}}}},"intervals":[{interval}{end}"#
+            );
+            let log = read_application(ApplicationFormat::Iperf3, text.as_bytes());
+            assert_eq!(log.transfers[0].bytes, Some(bytes), "{text}");
+            assert_eq!(log.rates.first().and_then(|rate| rate.retransmits), lost, "{text}");
+            let what = log.problems.iter().map(ToString::to_string).collect::<String>();
+            assert!(what.contains("7 of 10 datagrams (70.0 %) were lost"), "{what}");
+        };
+        check(&interval(false), r#","blksize":1000"#, 3_000, Some(7));
+        check(&interval(true), r#","blksize":1000"#, 3_000, Some(7));
+        check("", r#","blksize":900"#, 2_700, None);
+        check("", "", 3_000, None);
     }
 
     #[test]

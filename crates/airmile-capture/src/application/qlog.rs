@@ -1,6 +1,7 @@
 //! qlog of QUIC and HTTP/3: draft-ietf-quic-qlog-main-schema, -quic-events and
 //! -h3-events, as of qlog 0.3 (draft 01 to 03) and later ones, in which times are
-//! relative to an epoch and events have the prefixes `quic:` and `http3:`.
+//! relative to an epoch and events have the prefixes `quic:` and `http3:`. Of the drafts
+//! before them (draft-marx-qlog-main-schema-00 and -01) those whose events are arrays.
 //!
 //! Requests are the bidirectional streams opened by a client (RFC 9000, 2.1), from the
 //! STREAM frames of packets; names come from HTTP/3's HEADERS frames.
@@ -104,7 +105,11 @@ pub(super) struct Qlog {
     connections: BTreeMap<String, QuicConnection>,
     trace: u64,
     unplaced: bool,
-    /// Number of events in the array form of old files.
+    /// Names of the values of events that are arrays, and whether their times are in µs.
+    fields: Vec<String>,
+    in_us: bool,
+    version: String,
+    /// Number of events that are arrays of values without such names.
     arrays: u64,
 }
 
@@ -117,7 +122,10 @@ impl FormatReader for Qlog {
                     self.event(Entry { value: &value, offset }, found);
                 }
             }
-            "traces[].common_fields" | "traces[].vantage_point" => {
+            "traces[].common_fields"
+            | "traces[].vantage_point"
+            | "traces[].event_fields"
+            | "traces[].configuration" => {
                 if let Some(value) = parse(bytes, offset, path, found) {
                     let name = path.trim_start_matches("traces[].");
                     self.head(&serde_json::json!({ name: value }), offset, found);
@@ -137,10 +145,13 @@ impl FormatReader for Qlog {
                     self.event(entry, found);
                 }
             }
-            "title" | "qlog_version" if found.log.made_by.is_none() => {
+            "title" | "qlog_version" => {
                 let text = String::from_utf8_lossy(bytes).trim_matches('"').to_owned();
                 let named = if path == "title" { text } else { format!("qlog {text}") };
-                found.log.made_by = Some(named);
+                if path != "title" {
+                    self.version.clone_from(&named);
+                }
+                found.log.made_by.get_or_insert(named);
             }
             _ => {}
         }
@@ -162,8 +173,14 @@ impl FormatReader for Qlog {
             found.note(what.into());
         }
         if self.arrays > 0 {
-            let n = self.arrays;
-            found.note(format!("{n} events of qlog before 0.3 (arrays), which are not read"));
+            let (n, version) = (self.arrays, &self.version);
+            found.unreadable(
+                0,
+                format!(
+                    "{version}: {n} events are arrays, as before 0.3, without the names of their \
+                     values (event_fields: relative_time, category, event, data); they are not read"
+                ),
+            );
         }
     }
 }
@@ -182,6 +199,18 @@ impl Qlog {
             Some("server") => self.vantage = Vantage::Server,
             Some("client") => self.vantage = Vantage::Client,
             _ => {}
+        }
+        if let Some(fields) = entry.get("event_fields").and_then(Value::as_array) {
+            let names = fields.iter().filter_map(Value::as_str);
+            self.fields = names.map(str::to_ascii_lowercase).collect();
+        }
+        if let Some(units) = entry.get("configuration.time_units").and_then(Value::as_str) {
+            self.in_us = units == "us";
+            if self.in_us && !self.connections.is_empty() {
+                let what =
+                    "configuration.time_units: given after the events, whose times are wrong";
+                found.warn(offset, what.into());
+            }
         }
         let Some(common) = trace.get("common_fields") else { return };
         let common = Entry { value: common, offset };
@@ -213,15 +242,25 @@ impl Qlog {
     }
 
     fn event(&mut self, entry: Entry<'_>, found: &mut Gathered) {
-        if entry.value.is_array() {
-            self.arrays += 1;
-            return;
-        }
+        let named;
+        let entry = match entry.value.as_array().map(|values| self.named(values)) {
+            None => entry,
+            Some(Some(event)) => {
+                named = event;
+                Entry { value: &named, ..entry }
+            }
+            Some(None) => {
+                self.arrays += 1;
+                return;
+            }
+        };
+        let to_ms = if self.in_us { 1e-3 } else { 1.0 };
         let name = entry.text("name", found).unwrap_or_default();
         let Some(time_ns) = entry.ms("time", found) else {
             found.bad(entry.offset, format!("time: missing, in an event {name:?}"));
             return;
         };
+        let time_ns = if self.in_us { time_ns / 1_000 } else { time_ns };
         let at_ns = match self.format {
             TimeFormat::Absolute | TimeFormat::Relative => time_ns,
             TimeFormat::Delta => self.last_ns.saturating_add(time_ns),
@@ -238,12 +277,12 @@ impl Qlog {
             "packet_sent" => connection.packet(at_ns, true, &data, found),
             "packet_received" => connection.packet(at_ns, false, &data, found),
             "packet_lost" => connection.second(at_ns).lost += 1,
-            "metrics_updated" | "recovery_metrics_updated" => {
+            "metrics_updated" | "metric_update" | "recovery_metrics_updated" => {
                 let rtt =
                     data.number("latest_rtt", found).or_else(|| data.number("smoothed_rtt", found));
                 if let Some(ms) = rtt.filter(|ms| *ms > 0.0) {
                     let second = connection.second(at_ns);
-                    second.rtt_sum_us += ms * 1e3;
+                    second.rtt_sum_us += ms * to_ms * 1e3;
                     second.rtts += 1;
                 }
             }
@@ -262,16 +301,28 @@ impl Qlog {
             }
             "frame_created" | "frame_parsed" if matches!(category, "http" | "h3" | "http3") => {
                 connection.http3 = true;
-                connection.headers(&data);
+                connection.headers(&data, found);
             }
             _ => {}
         }
+    }
+
+    /// An event that is an array, in the form of later versions, if its values have names.
+    fn named(&self, values: &[Value]) -> Option<Value> {
+        let of = |name: &str| values.get(self.fields.iter().position(|field| field == name)?);
+        let (time, category) = (of("relative_time")?, of("category")?.as_str()?);
+        let event = of("event").or_else(|| of("event_type"))?.as_str()?;
+        let data = of("data");
+        Some(
+            serde_json::json!({ "time": time, "name": format!("{category}:{event}"), "data": data }),
+        )
     }
 
     /// Ends a trace: reports its contents.
     fn close(&mut self, found: &mut Gathered) {
         let base_ns = match self.format {
             TimeFormat::Absolute => 0,
+            TimeFormat::Relative | TimeFormat::Delta if self.in_us => self.reference_ns / 1_000,
             TimeFormat::Relative | TimeFormat::Delta => self.reference_ns,
         };
         for (group, connection) in std::mem::take(&mut self.connections) {
@@ -287,7 +338,7 @@ impl Qlog {
             self.trace += 1;
         }
         self.format = TimeFormat::default();
-        (self.reference_ns, self.last_ns) = (0, 0);
+        (self.reference_ns, self.last_ns, self.in_us) = (0, 0, false);
     }
 }
 
@@ -306,7 +357,8 @@ impl QuicConnection {
 
     /// Takes the STREAM frames of a packet.
     fn packet(&mut self, at_ns: i64, sent: bool, data: &Entry<'_>, found: &mut Gathered) {
-        let kind = data.get("header.packet_type").and_then(Value::as_str);
+        let kind = data.get("header.packet_type").or_else(|| data.get("packet_type"));
+        let kind = kind.and_then(Value::as_str);
         if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("1rtt")) {
             let first = if sent { &mut self.sent_1rtt_ns } else { &mut self.received_1rtt_ns };
             first.get_or_insert(at_ns);
@@ -314,7 +366,8 @@ impl QuicConnection {
         let frames = data.get("frames").and_then(Value::as_array).into_iter().flatten();
         for frame in frames {
             let frame = Entry { value: frame, offset: data.offset };
-            let Some(id) = frame.get("stream_id").and_then(Value::as_u64) else { continue };
+            let id = ["stream_id", "id"].into_iter().find_map(|path| frame.count(path, found));
+            let Some(id) = id else { continue };
             // Bidirectional streams opened by a client.
             if id % 4 != 0 {
                 continue;
@@ -340,8 +393,8 @@ impl QuicConnection {
         }
     }
 
-    fn headers(&mut self, data: &Entry<'_>) {
-        let Some(id) = data.get("stream_id").and_then(Value::as_u64) else { return };
+    fn headers(&mut self, data: &Entry<'_>, found: &mut Gathered) {
+        let Some(id) = data.count("stream_id", found) else { return };
         if id % 4 != 0 {
             return;
         }

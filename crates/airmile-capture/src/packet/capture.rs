@@ -139,6 +139,15 @@ impl CaptureReader {
         }
     }
 
+    /// Packets of a pcapng whose time is not from 1970 to 2116: they have the nearest of these.
+    #[must_use]
+    pub const fn impossible_times(&self) -> u64 {
+        match &self.format {
+            Format::PcapNg(pcapng) => pcapng.impossible,
+            _ => 0,
+        }
+    }
+
     /// Takes the next piece; whole items go to `sink`.
     pub fn push(&mut self, mut piece: &[u8], sink: &mut impl FnMut(Captured<'_>)) {
         while !self.torn.is_empty() && !piece.is_empty() {

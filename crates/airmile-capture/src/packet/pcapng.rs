@@ -45,6 +45,8 @@ pub(super) struct PcapNg {
     lost_before: u64,
     /// Packets without a time.
     pub(super) timeless: u64,
+    /// Packets whose time is none of a capture.
+    pub(super) impossible: u64,
 }
 
 impl Default for PcapNg {
@@ -58,6 +60,7 @@ impl Default for PcapNg {
             passed: BTreeMap::new(),
             lost_before: 0,
             timeless: 0,
+            impossible: 0,
         }
     }
 }
@@ -191,7 +194,9 @@ impl PcapNg {
         let captured = order.u32(body, 12)? as usize;
         let wire_bytes = order.u32(body, 16)?.max(u32::try_from(captured).ok()?);
         let data = body.get(20..20 + captured)?;
-        let at_ns = interface.time_ns(ticks);
+        let stamp_ns = interface.time_ns(ticks);
+        let at_ns = stamp_ns.clamp(0, LATEST_NS);
+        self.impossible += u64::from(at_ns != stamp_ns);
         self.last_ns = at_ns;
         let interface_id = self.before.saturating_add(id);
         Some(Frame {
@@ -270,7 +275,6 @@ impl Interface {
     fn time_ns(self, ticks: u64) -> i64 {
         let scaled = u128::from(ticks) * 1_000_000_000 / u128::from(self.resolution.max(1));
         let ns = i64::try_from(scaled).unwrap_or(i64::MAX);
-        let at_ns = ns.saturating_add(self.offset_s.saturating_mul(1_000_000_000));
-        at_ns.clamp(0, LATEST_NS)
+        ns.saturating_add(self.offset_s.saturating_mul(1_000_000_000))
     }
 }

@@ -203,9 +203,11 @@ fn flows(report: &PacketReport) -> String {
                 let share = (of > 0).then(|| part as f64 / of as f64);
                 or_dash(share, |share| number(share, "share"))
             };
-            // The rate of a flow in the study, too: payload over duration (Huang et al., 4.1).
-            let rate = row.dl_bytes as f64 * 8.0 / seconds(row.duration_ns.max(1));
-            let rate = (row.dl_bytes > 0 && row.duration_ns > 0).then_some(rate);
+            // The rate of a flow in the study, too: payload over duration (Huang et al., 4.1); here that
+            // of the direction with more.
+            let most_bytes = row.dl_bytes.max(row.ul_bytes);
+            let rate = most_bytes as f64 * 8.0 / seconds(row.duration_ns.max(1));
+            let rate = (most_bytes > 0 && row.duration_ns > 0).then_some(rate);
             // A column without values is omitted.
             let ms = |ns: Option<i64>| ms(ns.filter(|_| at_phone.is_none()));
             vec![

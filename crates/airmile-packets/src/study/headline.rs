@@ -1,7 +1,9 @@
 //! Notable results of a capture, and next steps.
 
+use std::net::IpAddr;
+
 use airmile_wire::attribute::{CaptureSite, Sides};
-use airmile_wire::tcp::StudySummary;
+use airmile_wire::tcp::{PeriodicRequests, StudySummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,7 +70,7 @@ pub(crate) fn headline(s: &StudySummary, overview: &Overview, report: &PacketRep
         unused(s, overview),
         late_close(s),
         periodic(s),
-        far_server(s),
+        far_server(s, overview),
     ]
     .into_iter()
     .flatten()
@@ -78,15 +80,15 @@ pub(crate) fn headline(s: &StudySummary, overview: &Overview, report: &PacketRep
         says: sentence(s, overview, &findings),
         findings,
         cautions: cautions(s, overview, report),
-        at_phone: at_phone(s),
+        at_phone: at_phone(s, overview),
     }
 }
 
-fn at_phone(s: &StudySummary) -> Option<String> {
+fn at_phone(s: &StudySummary, overview: &Overview) -> Option<String> {
     let server = s.upstream_ms.quantile(0.5).map_or_else(String::new, |up| {
         format!("; those to the servers take {} (median of handshakes)", ms(up))
     });
-    (capture_site(s) == CaptureSite::Phone).then(|| {
+    (capture_site(s, overview) == CaptureSite::Phone).then(|| {
         format!(
             "Captured at the phone: the flows' round trips to the client do not include the \
              network{server}. A capture at the server shows them, `airmile diagnose` uses both."
@@ -95,8 +97,11 @@ fn at_phone(s: &StudySummary) -> Option<String> {
 }
 
 /// By the upper quartiles of the handshakes' round trips. At the phone the radio is on the server's
-/// side of the monitor.
-fn capture_site(s: &StudySummary) -> CaptureSite {
+/// side of the monitor; where several clients had downloads, those of one say nothing of the others.
+fn capture_site(s: &StudySummary, overview: &Overview) -> CaptureSite {
+    if overview.has_several_clients() {
+        return CaptureSite::Unknown;
+    }
     let quartile_ns = |ms: Option<f64>| ms.map(|ms| (ms * 1e6) as i64);
     let sides = Sides {
         upstream_ns: quartile_ns(s.upstream_ms.quantile(0.75)),
@@ -334,7 +339,7 @@ fn late_close(s: &StudySummary) -> Option<Finding> {
 }
 
 fn periodic(s: &StudySummary) -> Option<Finding> {
-    let worst = s.periodic.iter().max_by_key(|p| p.bytes)?;
+    let worst = s.periodic.iter().filter(|p| !is_local(p)).max_by_key(|p| p.bytes)?;
     let [all, _, periodic, _] = s.energy_mj;
     let share = (periodic / all.max(1e-9)).min(1.0);
     Some(Finding {
@@ -354,10 +359,31 @@ fn periodic(s: &StudySummary) -> Option<Finding> {
     })
 }
 
-fn far_server(s: &StudySummary) -> Option<Finding> {
+/// Whether requests stay in the client's own network: to a group, to every host of a link, to a link-local
+/// address, or between private addresses of one subnet, as to a router's DNS (a /24 or /64, chosen here:
+/// the usual sizes).
+fn is_local(requests: &PeriodicRequests) -> bool {
+    match (requests.client.parse(), requests.server.parse()) {
+        (Ok(IpAddr::V4(client)), Ok(IpAddr::V4(server))) => {
+            let is_near = server.octets()[..3] == client.octets()[..3];
+            server.is_multicast()
+                || server.is_broadcast()
+                || server.is_link_local()
+                || server.is_private() && (is_near || server.octets()[3] == 255)
+        }
+        (Ok(IpAddr::V6(client)), Ok(IpAddr::V6(server))) => {
+            server.is_multicast()
+                || server.is_unicast_link_local()
+                || server.segments()[..4] == client.segments()[..4]
+        }
+        _ => false,
+    }
+}
+
+fn far_server(s: &StudySummary, overview: &Overview) -> Option<Finding> {
     let (up, down) = (s.upstream_ms.quantile(0.5)?, s.downstream_ms.quantile(0.5)?);
     let enough = s.upstream_ms.n() >= 5;
-    let enough = enough && capture_site(s) != CaptureSite::Phone;
+    let enough = enough && capture_site(s, overview) != CaptureSite::Phone;
     (enough && up > 3.0 * down && up > 50.0).then(|| Finding {
         what: format!(
             "Servers are further from the monitor ({}) than clients ({})",
@@ -381,7 +407,7 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
         let what = first.map_or_else(String::new, |problem| format!(": {problem}"));
         out.push(format!("{} is damaged{what}; what was readable is used.", file.path));
     }
-    out.extend(at_phone(s));
+    out.extend(at_phone(s, overview));
     let mut add = |n: u64, noun: &str, what: &str| {
         if n > 0 {
             out.push(format!("{} {what}", count(n, noun)));
@@ -413,21 +439,4 @@ fn cautions(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Vec
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_retransmissions_are_stated_and_not_judged() {
-        let mut summary = StudySummary::default();
-        summary.tcp.flows = 1;
-        let says = |segments, retx| {
-            let down = DirectionTotals { bytes: 100_000, segments, retx, ..Default::default() };
-            let overview = Overview { down, ..Overview::default() };
-            sentence(&summary, &overview, &[])
-        };
-        let few = "4 of 70 segments to clients sent again, too few to judge: 1 TCP flow";
-        assert!(says(70, 4).starts_with(few), "{}", says(70, 4));
-        assert!(says(70, 0).starts_with("Nothing stands out: 1 TCP flow"));
-        assert!(says(7_000, 4).starts_with("Nothing stands out: 1 TCP flow"));
-    }
-}
+mod tests;

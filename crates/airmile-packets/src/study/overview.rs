@@ -16,6 +16,8 @@ const LOW_USE: f64 = 0.5;
 /// A queue shows in flows that can fill one, with this many RTT samples.
 const QUEUE_SAMPLES: u64 = 50;
 const QUEUE_BYTES: u64 = 100_000;
+/// Fewer bytes do not make a client one of several (as `--min-bytes` of `diagnose`).
+const DOWNLOAD_BYTES: u64 = 20_000;
 /// If a flow used more than this share of the estimate, the estimate is wrong.
 const OVERUSE: f64 = 1.1;
 
@@ -107,6 +109,9 @@ pub(crate) struct Overview {
     pub(super) unused: TraitShare,
     /// Large flows that used more than their estimated bandwidth.
     pub(super) overused: u64,
+    /// A client with a download, by IP version, and whether others had one, too.
+    clients: [Option<String>; 2],
+    several_clients: bool,
 }
 
 impl Overview {
@@ -128,6 +133,21 @@ impl Overview {
         self.timers_too_soon += other.timers_too_soon;
         self.unused.merge(other.unused);
         self.overused += other.overused;
+        self.several_clients |= other.several_clients;
+        other.clients.iter().flatten().for_each(|client| self.note_client(client));
+    }
+
+    /// A client may have an address of each IP version.
+    pub(super) fn note_client(&mut self, client: &str) {
+        let known = &mut self.clients[usize::from(client.contains(':'))];
+        self.several_clients |= known.as_deref().is_some_and(|known| known != client);
+        if known.is_none() {
+            *known = Some(client.to_owned());
+        }
+    }
+
+    pub(super) const fn has_several_clients(&self) -> bool {
+        self.several_clients
     }
 
     /// The share of the bytes that clients sent.
@@ -158,6 +178,9 @@ impl Overview {
 
     fn download(&mut self, row: &FlowRow) {
         self.down.add(row, [row.dl_bytes, row.dl_segments, row.dl_retx]);
+        if row.dl_bytes >= DOWNLOAD_BYTES {
+            self.note_client(&row.client);
+        }
         self.timeouts += row.dl_retx_timeout;
         let held_back = window_share(row) > WINDOW_SHARE;
         if held_back {

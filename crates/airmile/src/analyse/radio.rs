@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, TransferFinding, VerdictThresholds};
+use airmile_model::{Burst, TransferFinding, VerdictThresholds, cut_url};
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use airmile_radio::detect::DetectOptions;
 use airmile_radio::evidence::EvidenceCounts;
@@ -218,6 +218,11 @@ impl RadioAnalysis {
     /// Lookups of transfers in the application logs.
     pub(super) fn lookups(&self) -> Vec<Lookup<'_>> {
         self.applications.iter().map(|one| Lookup::new(&one.log)).collect()
+    }
+
+    /// A URL as it may be printed.
+    pub(super) fn shown(&self, url: &str) -> String {
+        if self.whole_urls { url.to_owned() } else { cut_url(url) }
     }
 
     /// Whether the evidence is application logs only, without the radio.

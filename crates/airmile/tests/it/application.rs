@@ -56,6 +56,30 @@ fn urls_are_told_without_their_query_unless_asked() {
     assert_eq!(answer.transfers[0].name.as_deref(), Some("https://a.example/?session=secret"));
 }
 
+/// WebPageTest's first request may be to another host: a check of certificates.
+#[test]
+fn a_page_has_its_own_url() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("page.har");
+    let text = std::fs::read_to_string(sample("chrome.har")).unwrap();
+    assert_eq!(diagnosis_of(&[sample("chrome.har")]).pages[0].url, "https://a.example/?…");
+    let own = r#""_URL":"https://b.example/?session=secret""#;
+    std::fs::write(&path, text.replace(r#""title":"a""#, own)).unwrap();
+    assert_eq!(diagnosis_of(&[path]).pages[0].url, "https://b.example/?…");
+}
+
+#[test]
+fn a_version_of_qlog_that_is_not_read_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("old.qlog");
+    let text = r#"{"qlog_version":"draft-00","traces":[{"events":[[0,"transport","x",{}]]}]}"#;
+    std::fs::write(&path, text).unwrap();
+    let files = inputs(&[path]);
+    let error = diagnose(&files, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    assert!(matches!(error, Error::NothingToAnalyse(_)), "{error}");
+    assert!(error.to_string().contains("qlog draft-00: 1 events are arrays"), "{error}");
+}
+
 #[test]
 fn phases_are_evidence_and_setup_a_share() {
     let answer = diagnosis_of(&[sample("chrome.har")]);

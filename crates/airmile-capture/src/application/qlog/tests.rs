@@ -94,3 +94,54 @@ fn a_servers_view_and_times_without_a_place() {
     assert!(problems[3].contains("before 0.3"), "{problems:?}");
     assert!(log.damaged);
 }
+
+#[test]
+fn events_as_arrays_of_drafts_before_0_3() {
+    // The draft's names of fields: stream IDs, times and offsets may be texts.
+    let file = |unit: &str, fields: &str, k: u32| {
+        let packet = |at: u32, event: &str, kind: &str, frames: &str| {
+            format!(
+                r#"["{}",0,"transport","{event}",{{"packet_type":"{kind}","header":{{}},"frames":[{frames}]}}]"#,
+                at * k
+            )
+        };
+        let stream = |offset: u32, length: u32, fin: bool| {
+            format!(
+                r#"{{"frame_type":"stream","id":"4","offset":"{offset}","length":{length},"fin":{fin}}}"#
+            )
+        };
+        let events = [
+            packet(0, "packet_sent", "initial", ""),
+            packet(40, "packet_sent", "1RTT", &stream(0, 50, true)),
+            packet(70, "packet_received", "1RTT", &stream(0, 1000, false)),
+            format!(r#"[{},0,"recovery","metrics_updated",{{"latest_rtt":{}}}]"#, 80 * k, 30 * k),
+            packet(90, "packet_received", "1RTT", &stream(1000, 2000, true)),
+        ];
+        format!(
+            r#"{{ "qlog_version": "draft-00", "title": "picoquic", "traces": [
+{{ "vantage_point": {{ "name": "a", "type": "client" }}{fields}{unit},
+"common_fields": {{"reference_time": "1700000000000{}"}}, "events": [{}]}}]}}"#,
+            if k == 1 { "" } else { "000" },
+            events.join(",\n")
+        )
+    };
+    let fields = r#","event_fields":["relative_time","path_id","category","event","data"]"#;
+    for text in [
+        file(r#","configuration":{"time_units":"us"}"#, fields, 1_000),
+        file("", &fields.replace("event\"", "event_type\""), 1),
+    ] {
+        assert_eq!(ApplicationFormat::recognise(text.as_bytes()), Some(ApplicationFormat::Qlog));
+        let log = read_application(ApplicationFormat::Qlog, text.as_bytes());
+        assert_eq!(log.problems, [], "{text}");
+        let [transfer] = log.transfers.as_slice() else { panic!("{log:?}") };
+        assert_eq!((transfer.start_ns, transfer.bytes), (1_700_000_000_000_000_000, Some(3000)));
+        assert_eq!(transfer.end_ns - transfer.start_ns, 90_000_000);
+        assert_eq!(transfer.phases.connect_ns, Some(40_000_000));
+        assert_eq!((log.rates[0].bytes, log.rates[0].rtt_us), (3000, Some(30_000.0)));
+    }
+    // Fields without names are not guessed.
+    let log = read_application(ApplicationFormat::Qlog, file("", "", 1).as_bytes());
+    assert!(log.damaged && log.transfers.is_empty());
+    let what = log.problems[0].to_string();
+    assert!(what.contains("draft-00: 5 events are arrays"), "{what}");
+}

@@ -189,6 +189,21 @@ proptest! {
 }
 
 #[test]
+fn times_that_are_none_of_a_capture_are_counted() {
+    // 2020, a negative time, the latest possible one, and a nanosecond more.
+    let times_ns = [1_600_000_000_000_000_000, 500_u64.wrapping_neg(), 1 << 62, (1 << 62) + 1];
+    let packets = times_ns.iter().flat_map(|ns| packet(0, *ns, b"abcd")).collect();
+    let (mut reader, mut used_ns) = (CaptureReader::new(), Vec::new());
+    reader.push(&[section(), interface(1), packets].concat(), &mut |captured| {
+        if let Captured::Frame(frame) = captured {
+            used_ns.push(frame.at_ns);
+        }
+    });
+    assert_eq!(reader.impossible_times(), 2);
+    assert_eq!(used_ns, [1_600_000_000_000_000_000, 1 << 62, 1 << 62, 1 << 62]);
+}
+
+#[test]
 fn statistics_say_what_was_lost_and_simple_packets_have_no_time() {
     // isb_ifdrop (5) and isb_osdrop (7), of two interfaces; the latest of each counts.
     let statistics = |id: u32, drops: &[(u32, u32)]| {

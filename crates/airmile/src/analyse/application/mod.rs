@@ -256,7 +256,7 @@ pub(super) fn facts(
         }
     }
     let Some(own) = own else { return known };
-    let shown = if answer.whole_urls { own.url.clone() } else { own.name() };
+    let shown = own.url.as_deref().map(|url| answer.shown(url));
     known.name = shown.filter(|name| !name.is_empty());
     let p = own.phases;
     if has_phases(p) {

@@ -282,7 +282,8 @@ fn judge(
         })
         .collect();
     savings.sort_by(|a, b| b.saves_ms.total_cmp(&a.saves_ms));
-    let page_url = url(0).unwrap_or_default();
+    let own_url = load.page.and_then(|page| page.url.as_deref());
+    let page_url = own_url.map(|url| answer.shown(url)).or_else(|| url(0)).unwrap_or_default();
     let shares_ms: BTreeMap<PageCause, f64> =
         shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
     let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
@@ -419,6 +420,6 @@ fn document(part: &Part, start_ns: i64, id: &dyn Fn(usize) -> Option<String>) ->
 
 /// A request's URL as it may be printed, or its name.
 fn shown(request: &AppTransfer, answer: &RadioAnalysis) -> String {
-    let url = if answer.whole_urls { request.url.clone() } else { request.name() };
+    let url = request.url.as_deref().map(|url| answer.shown(url));
     url.filter(|url| !url.is_empty()).unwrap_or_else(|| request.id.clone())
 }

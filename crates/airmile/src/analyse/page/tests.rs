@@ -63,6 +63,7 @@ fn page() -> ApplicationLog {
     transfers.iter_mut().for_each(|one| one.page = Some("p".into()));
     let page = AppPage {
         id: "p".into(),
+        url: None,
         start_ns: 0,
         first_paint_ms: None,
         content_loaded_ms: None,
