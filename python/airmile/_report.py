@@ -211,7 +211,7 @@ class RadioReport(Analysis):
 
         `id`, `dir`, `start_us`, `end_us` (exclusive), `start_tti`, `end_tti`,
         `duration_ms`, `bytes`, `throughput_time_ms`, `sched_wait_ms`,
-        `granted_ms`, `active_time_ms`, `unknown_ms`, `link_demand` (0 to 1),
+        `limited_ms`, `granted_ms`, `active_time_ms`, `unknown_ms`, `link_demand` (0 to 1),
         `link_throughput_bps`, `burst_throughput_bps`, `evidence`, `verdict`,
         `confidence` (0 to 1), `overlapped`, `notes`. Values
         without a source are null.

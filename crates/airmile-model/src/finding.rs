@@ -270,9 +270,12 @@ pub struct TransferFinding {
     pub throughput_time_ms: Option<f64>,
     /// Time in ms that data waited before its first departure; null if the phone cannot observe it.
     pub sched_wait_ms: Option<f64>,
+    /// Part of the throughput time in ms in which data waited for the radio's capacity, at least; on the
+    /// downlink, all of it.
+    pub limited_ms: Option<f64>,
     /// Part of the throughput time in ms in which the base station had granted all that the phone had
-    /// reported: data waited for a report and a grant, and not for capacity. Null on the downlink, over
-    /// two legs, and where no such time is known.
+    /// reported: data waited for a report and a grant, and not for capacity. Null on the downlink, and
+    /// where reports are too few. What is in neither this nor `limited_ms` is unknown.
     pub granted_ms: Option<f64>,
     /// The baseline: scheduled TTIs, in ms.
     pub active_time_ms: Option<f64>,
@@ -300,36 +303,17 @@ pub struct TransferFinding {
     pub notes: Vec<String>,
 }
 
-/// From this part of the throughput time on, [`TransferFinding::granted_ms`] was not the radio's
-/// (chosen here: in the lab, it is a tenth at most where the uplink was the bottleneck, and behind a
-/// slow line two fifths to four fifths).
-pub const GRANTED_PART: f64 = 0.25;
-
-/// The part of throughput time, 0 to 1, in which the base station had granted all reported data.
-#[must_use]
-pub fn granted_part(granted_ms: Option<f64>, throughput_time_ms: Option<f64>) -> f64 {
-    let both = granted_ms.zip(throughput_time_ms.filter(|ms| *ms > 0.0));
-    both.map_or(0.0, |(granted_ms, ms)| granted_ms / ms)
-}
-
-/// The part of throughput time, 0 to 1, in which the radio limited a transfer: all, or if the base
-/// station had granted all reported data for [`GRANTED_PART`] of it and more, the rest.
-#[must_use]
-pub fn limited_part(granted_part: f64) -> f64 {
-    if granted_part < GRANTED_PART { 1.0 } else { 1.0 - granted_part }
-}
-
 impl TransferFinding {
-    /// The part of its throughput time, 0 to 1, in which the radio limited it.
+    /// Part of the throughput time in ms in which the log does not show whether data waited for capacity.
     #[must_use]
-    pub fn limited_part(&self) -> f64 {
-        limited_part(granted_part(self.granted_ms, self.throughput_time_ms))
+    pub fn ungauged_ms(&self) -> Option<f64> {
+        let others_ms = self.limited_ms? + self.granted_ms.unwrap_or(0.0);
+        Some((self.throughput_time_ms? - others_ms).max(0.0))
     }
 
-    /// The part of its duration, 0 to 1, in which the radio limited it: its link demand, less what
-    /// [`Self::limited_part`] leaves out.
+    /// The part of its duration, 0 to 1, in which the radio limited it at least.
     #[must_use]
     pub fn radio_share(&self) -> Option<f64> {
-        Some(self.link_demand? * self.limited_part())
+        Some(self.limited_ms? / self.duration_ms)
     }
 }

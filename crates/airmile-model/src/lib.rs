@@ -34,8 +34,7 @@ pub use application::{
     RatePoint, TimeBase, TimeScale, TransferKind, cut_url,
 };
 pub use finding::{
-    Bound, Burst, Cause, Evidence, GRANTED_PART, TransferFinding, Verdict, VerdictThresholds,
-    confidence_percent, granted_part, limited_part,
+    Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds, confidence_percent,
 };
 pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};

@@ -128,6 +128,7 @@ fn documents_have_what_the_contract_says() {
         "bytes",
         "throughput_time_ms",
         "sched_wait_ms",
+        "limited_ms",
         "granted_ms",
         "active_time_ms",
         "unknown_ms",

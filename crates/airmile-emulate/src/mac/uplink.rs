@@ -22,9 +22,6 @@ const NOTICE_TTIS: i64 = 4;
 /// buffer status report and a TCP acknowledgement).
 const SR_GRANT_BYTES: u64 = 80;
 
-/// periodicBSR-Timer (TS 36.331, MAC-MainConfig; chosen here: sf5).
-const BSR_PERIOD_TTIS: i64 = 5;
-
 /// retxBSR-Timer (TS 36.331, MAC-MainConfig: the minimum, sf320).
 const BSR_RETX_TTIS: i64 = 320;
 
@@ -102,17 +99,20 @@ struct BsrState {
     request: bool,
     /// Whether data was waiting when the last TTI ended.
     had_data: bool,
+    /// periodicBSR-Timer; 0: infinity.
+    period_ttis: u32,
     /// Expiry of periodicBSR-Timer and retxBSR-Timer.
     periodic_due: Option<i64>,
     retx_due: Option<i64>,
 }
 
 impl BsrState {
-    const fn new() -> Self {
+    const fn new(period_ttis: u32) -> Self {
         Self {
             triggered: false,
             request: false,
             had_data: false,
+            period_ttis,
             periodic_due: None,
             retx_due: None,
         }
@@ -136,9 +136,9 @@ impl BsrState {
     }
 
     /// A block for new data is built, with a BSR in it, or with all waiting data.
-    const fn on_block(&mut self, tti: i64, reported: bool, emptied: bool) {
-        if reported {
-            self.periodic_due = Some(tti + BSR_PERIOD_TTIS);
+    fn on_block(&mut self, tti: i64, reported: bool, emptied: bool) {
+        if reported && self.period_ttis > 0 {
+            self.periodic_due = Some(tti + i64::from(self.period_ttis));
         }
         if reported || emptied {
             self.triggered = false;
@@ -174,7 +174,7 @@ impl Uplink {
             last_granted: first_tti - i64::from(scenario.uplink.grant_every_tti),
             believed_bytes: 0,
             notices: VecDeque::new(),
-            bsr: BsrState::new(),
+            bsr: BsrState::new(scenario.uplink.bsr_period_tti),
             frame,
         }
     }
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn bsrs_are_triggered_as_5_4_5_says() {
-        let mut bsr = BsrState::new();
+        let mut bsr = BsrState::new(5);
         let state = |bsr: &BsrState| (bsr.triggered, bsr.request);
         bsr.tick(0, false, false);
         assert_eq!(state(&bsr), (false, false));
@@ -445,6 +445,12 @@ mod tests {
         // No more grants arrive.
         bsr.tick(9 + BSR_RETX_TTIS, true, false);
         assert_eq!(state(&bsr), (true, true));
+        // periodicBSR-Timer may be infinity.
+        let mut bsr = BsrState::new(0);
+        bsr.had_data = true;
+        bsr.on_block(0, true, false);
+        bsr.tick(2_560, true, false);
+        assert_eq!(state(&bsr), (false, false));
     }
 
     #[test]

@@ -256,6 +256,8 @@ pub struct UplinkConfig {
     /// Minimum time between two grants of new data, in TTIs: 1 leaves the whole uplink to
     /// the phone, n gives it every n-th TTI.
     pub grant_every_tti: u32,
+    /// periodicBSR-Timer in TTIs (TS 36.331, MAC-MainConfig: sf5 to sf2560); 0: infinity.
+    pub bsr_period_tti: u32,
     /// Bytes that the phone's firmware buffers below IP; further data waits in the device's
     /// queue. Absent: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -270,6 +272,7 @@ impl Default for UplinkConfig {
             max_prb: 20,
             sr_period_ms: 10,
             grant_every_tti: 1,
+            bsr_period_tti: 5, // chosen here: sf5
             firmware_bytes: None,
             device_queue_packets: 1_000, // Linux's txqueuelen
         }

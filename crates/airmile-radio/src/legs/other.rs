@@ -137,6 +137,12 @@ impl OtherLeg {
         }
     }
 
+    /// Whether it was there in some of these TTIs of the axis.
+    #[must_use]
+    pub fn is_present(&self, start_tti: TtiIndex, end_tti: TtiIndex) -> bool {
+        self.present.iter().any(|(from, to)| start_tti < *to && end_tti > *from)
+    }
+
     /// The numerology of this leg's newest TTI.
     #[must_use]
     pub const fn numerology(&self) -> u8 {
@@ -221,7 +227,7 @@ impl OtherLeg {
         }
         self.sent[index(Direction::Dl)] |= self.dl.summary().data_ttis > 0;
         // Waits are known for the first leg only.
-        while self.ul.poll_wait().or_else(|| self.ul.poll_granted()).is_some() {}
+        while self.ul.poll_wait().is_some() || self.ul.poll_granted().is_some() {}
     }
 
     /// Ends the open findings of this leg.
@@ -270,19 +276,16 @@ impl OtherLeg {
     ) -> (LegFindings, Decided) {
         let both =
             if decided == Decided::ALL { decided } else { decided.min(self.decided(dir, axis)) };
-        let union = &mut self.unions[index(dir)];
         // Without another leg, waits before bursts are rare.
-        let present = &mut self.present;
-        let is_split = |burst: &Burst| {
-            let overlaps =
-                |(from, to): &(TtiIndex, TtiIndex)| burst.start_tti < *to && burst.end_tti > *from;
-            burst.opened_by != Bound::Gap || present.iter().any(overlaps)
-        };
-        let bursts = first.bursts.into_iter().filter(is_split);
-        bursts.for_each(|burst| union.push_burst(burst));
-        if dir == Direction::Dl {
-            present.retain(|(_, end)| *end > both.bursts);
+        for burst in first.bursts {
+            if burst.opened_by != Bound::Gap || self.is_present(burst.start_tti, burst.end_tti) {
+                self.unions[index(dir)].push_burst(burst);
+            }
         }
+        if dir == Direction::Dl {
+            self.present.retain(|(_, end)| *end > both.bursts);
+        }
+        let union = &mut self.unions[index(dir)];
         first.runs.into_iter().for_each(|run| union.push_activity(run));
         let bursts = union.poll_bursts(both.bursts);
         let runs = union.poll_activity(both.runs);

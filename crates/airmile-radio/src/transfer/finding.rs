@@ -1,8 +1,7 @@
 //! The finding of one transfer: its measures, its verdict and what limits it.
 
 use airmile_model::{
-    Direction, Evidence, GRANTED_PART, Transfer, TransferFinding, TtiIndex, Verdict,
-    VerdictThresholds, granted_part, limited_part,
+    Direction, Evidence, Transfer, TransferFinding, TtiIndex, Verdict, VerdictThresholds,
 };
 
 use super::Timeline;
@@ -67,25 +66,38 @@ impl Timeline {
         let bytes = transfer.bytes.map(|bytes| bytes.min(most));
         let bytes = bytes.or_else(|| placed.then_some(meter.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
-        let granted = meter.granted.min(meter.in_burst);
-        let granted_ms = (self.knows_granted && throughput_time_ms.is_some()).then(|| ms(granted));
+        let (limited, granted) = meter.limited();
+        let (limited_ms, granted_ms) = (limited * tti_ms, granted.map(|ttis| ttis * tti_ms));
+        let limited_ms = throughput_time_ms.map(|_| limited_ms);
+        let granted_ms = granted_ms.filter(|_| throughput_time_ms.is_some());
+        let granted_ms = granted_ms.filter(|_| self.dir == Direction::Ul);
+        let waited_ms = ms(meter.in_burst);
+        let ungauged_ms =
+            limited_ms.map_or(0.0, |ms| waited_ms - ms - granted_ms.unwrap_or(0.0)).max(0.0);
         let unknown = Unknown {
-            share: unknown_ms / duration_ms,
-            why: if unclear_ms > 0.0 { "some of it is unclear" } else { "records are missing" },
+            share: (unknown_ms + ungauged_ms) / duration_ms,
+            why: match unclear_ms > 0.0 {
+                true => "some of it is unclear",
+                false if ungauged_ms > 0.0 => {
+                    "it is not known what all of the uplink's data waited for"
+                }
+                false => "records are missing",
+            },
         };
-        let granted_part = granted_part(granted_ms, throughput_time_ms);
-        let limited_part = limited_part(granted_part);
-        let radio_share = link_demand.map(|demand| demand * limited_part);
+        let radio_share = limited_ms.map(|ms| ms / duration_ms);
         let (mut verdict, mut confidence) =
             self.verdict(radio_share, &unknown, overlapped, thresholds, &mut notes);
-        confidence = confidence.min(sureness((granted_part - GRANTED_PART).abs()));
-        if limited_part < 1.0 {
+        if let Some(granted_ms) = granted_ms.filter(|ms| *ms > 0.0) {
             notes.push(format!(
-                "for {:.0} of the {:.0} ms in which data waited, the base station had granted all that \
-                 the phone had reported: the cell carried what came, and the wait for a report and a \
-                 grant does not count for the verdict",
-                ms(granted),
-                ms(meter.in_burst)
+                "for {granted_ms:.0} of the {waited_ms:.0} ms in which data waited, the base station had \
+                 granted all that the phone had reported: the cell carried what came, and the wait for a \
+                 report and a grant does not count for the verdict"
+            ));
+        }
+        if ungauged_ms > 0.05 * duration_ms {
+            notes.push(format!(
+                "for {ungauged_ms:.0} of the {waited_ms:.0} ms in which data waited, no full block and no \
+                 recent buffer status report show whether it waited for capacity or for a grant"
             ));
         }
         // A throughput time that may be any is none.
@@ -162,6 +174,7 @@ impl Timeline {
             // Data that waits at the base station before its first departure leaves no
             // trace at the phone.
             sched_wait_ms: (self.knows_waits && judged && is_seen).then(|| ms(meter.waits)),
+            limited_ms,
             granted_ms,
             active_time_ms,
             unknown_ms,
@@ -282,7 +295,8 @@ impl Timeline {
             ));
             return (Verdict::Unknown, 0.0);
         }
-        (verdict, confidence(demand, thresholds) * reliability(self.evidence))
+        let least = confidence(demand, thresholds).min(confidence(highest, thresholds));
+        (verdict, least * reliability(self.evidence))
     }
 }
 
@@ -305,6 +319,7 @@ pub fn combine_segments(
     whole.bytes = segments.iter().map(|s| s.bytes).sum();
     whole.throughput_time_ms = sum(|s| s.throughput_time_ms);
     whole.sched_wait_ms = sum(|s| s.sched_wait_ms);
+    whole.limited_ms = sum(|s| s.limited_ms);
     whole.granted_ms = sum(|s| s.granted_ms);
     whole.active_time_ms = sum(|s| s.active_time_ms);
     whole.unknown_ms = segments.iter().map(|s| s.unknown_ms).sum();

@@ -39,8 +39,8 @@ pub struct Timeline {
     unclear: Coverage,
     waits: Coverage,
     granted: Coverage,
-    /// Whether anything shows what the base station had granted.
-    knows_granted: bool,
+    /// In bursts, nothing shows what the base station had granted.
+    ungauged: Coverage,
     scheduled: Coverage,
     holes: Coverage,
     sent: ByteRuns,
@@ -64,7 +64,7 @@ impl Timeline {
             unclear: Coverage::new(),
             waits: Coverage::new(),
             granted: Coverage::new(),
-            knows_granted: false,
+            ungauged: Coverage::new(),
             scheduled: Coverage::new(),
             holes: Coverage::new(),
             sent: ByteRuns::new(),
@@ -133,10 +133,10 @@ impl Timeline {
     }
 
     /// Adds a part of a burst in which the base station had granted all that the phone had reported
-    /// (uplink only).
-    pub fn add_granted(&mut self, start_tti: TtiIndex, end_tti: TtiIndex) {
-        self.granted.add(start_tti.0, end_tti.0);
-        self.knows_granted = true;
+    /// (`known`), or in which nothing shows whether it had (uplink only).
+    pub fn add_granted(&mut self, start_tti: TtiIndex, end_tti: TtiIndex, known: bool) {
+        let spans = if known { &mut self.granted } else { &mut self.ungauged };
+        spans.add(start_tti.0, end_tti.0);
     }
 
     /// Adds a run of scheduled or missing TTIs; runs come in order.
@@ -197,6 +197,7 @@ impl Timeline {
             meter.unclear += self.unclear.within(from, bursts);
             meter.waits += self.waits.within(from, bursts);
             meter.granted += self.granted.within(from, bursts);
+            meter.ungauged += self.ungauged.within(from, bursts);
             meter.ingest_bursts(&self.bursts, bursts);
             meter.bursts_to = meter.bursts_to.max(bursts);
         }
@@ -216,6 +217,7 @@ impl Timeline {
         self.unclear.forget_before(before.bursts.0);
         self.waits.forget_before(before.bursts.0);
         self.granted.forget_before(before.bursts.0);
+        self.ungauged.forget_before(before.bursts.0);
         let n = self.bursts.partition_point(|b| b.end_tti <= before.bursts);
         if worth_forgetting(n, self.bursts.len()) {
             self.bursts.drain(..n);

@@ -279,3 +279,36 @@ fn segments_of_a_video_are_summed() {
     assert_eq!(whole.link_demand, Some(105.0 / 120.0));
     assert_eq!(whole.verdict, Verdict::Mixed);
 }
+
+#[test]
+fn granted_time_leaves_the_radio_by_degrees() {
+    let found = |granted: i64, ungauged: i64| {
+        let mut timeline = Timeline::new(Direction::Ul);
+        timeline.set_evidence(Some(Evidence::BufferStatus));
+        timeline.add_burst(Burst { dir: Direction::Ul, ..burst(0, 1_000) });
+        timeline.add_activity(&activity(0, 1_000, false));
+        timeline.add_granted(TtiIndex(0), TtiIndex(granted), true);
+        timeline.add_granted(TtiIndex(granted), TtiIndex(granted + ungauged), false);
+        timeline.findings(&[transfer("a", 0, 1_000)], &VerdictThresholds::default()).remove(0)
+    };
+    let parts = |granted, ungauged| {
+        let one = found(granted, ungauged);
+        let ms = [one.limited_ms, one.granted_ms, one.ungauged_ms()];
+        let [limited, granted, ungauged] = ms.map(|ms| ms.map(f64::round));
+        (limited, granted, ungauged, one.verdict)
+    };
+    let whole = (Some(1_000.0), Some(0.0), Some(0.0), Verdict::Radio);
+    assert_eq!((parts(0, 0), parts(100, 0)), (whole, whole));
+    assert_eq!(parts(300, 0), (Some(700.0), Some(300.0), Some(0.0), Verdict::NotRadio));
+    assert_eq!(parts(200, 0), (Some(800.0), Some(0.0), Some(200.0), Verdict::Unknown));
+    // Without reports.
+    assert_eq!(parts(0, 50), (Some(950.0), None, Some(50.0), Verdict::Radio));
+    assert_eq!(parts(0, 300), (Some(700.0), None, Some(300.0), Verdict::Unknown));
+    let series: Vec<_> = (0..100).map(|n| found(5 * n, 0)).collect();
+    for pair in series.windows(2) {
+        let by = |ms: fn(&TransferFinding) -> Option<f64>| {
+            ms(&pair[0]).zip(ms(&pair[1])).map(|(a, b)| (a - b).abs())
+        };
+        assert!(by(|one| one.limited_ms) < Some(25.0) && by(|one| one.granted_ms) < Some(25.0));
+    }
+}

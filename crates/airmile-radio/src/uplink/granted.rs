@@ -1,10 +1,14 @@
-//! Time in which the base station had granted all that the phone had reported.
+//! Time in which the base station had granted all that the phone had reported, and time in which nothing
+//! shows whether it had.
+//!
+//! A full block on the most PRBs is data that waits for capacity, whatever was reported. So are a TTI of
+//! its retransmission, and TTIs of the downlink after it.
 
 use std::collections::VecDeque;
 
 use airmile_model::{TtiIndex, TtiSpan};
 
-use super::{BufferWait, SentBlocks};
+use super::{BufferWait, REPORT_BYTES, SentBlocks};
 
 /// From a report to the first block that it can have caused: the base station decodes it, and its grant
 /// is for four TTIs later (TS 36.213, 8: both take 4 TTIs in FDD; in NR, and in TDD, chosen here).
@@ -14,6 +18,17 @@ const ROUND_MS: i64 = 8;
 /// 8 bits (TS 36.321, 6.1.3.1; TS 38.321, 6.1.3.1).
 const LEAST_OF_LEVEL: f64 = 0.85;
 
+/// A report shows what the base station knows, for blocks up to this long after it is in force (chosen
+/// here: periodicBSR-Timer is sf5 or sf10). With a longer timer, base stations grant by other signs, too.
+const RECENT_MS: i64 = 10;
+
+/// A block has the most PRBs from this part of the most of any (chosen here: retransmissions and control
+/// channels take some).
+const MOST_PRB: f64 = 0.9;
+
+/// A radio frame (TS 36.211, 4; TS 38.211, 4.3.1): the pattern of a TDD cell repeats in it.
+const FRAME_MS: i64 = 10;
+
 /// What the base station knows of the phone's buffer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Granted {
@@ -21,7 +36,13 @@ pub(super) struct Granted {
     reports: VecDeque<Report>,
     /// Bytes of all new blocks so far.
     bytes: u64,
-    spans: VecDeque<BufferWait>,
+    /// The TTI of the last blocks, and whether they were full.
+    last: Option<(i64, bool)>,
+    /// The most PRBs of a TTI.
+    most_prb: u16,
+    /// TTIs of a frame that have had blocks.
+    uplink: u128,
+    spans: VecDeque<(BufferWait, bool)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +55,13 @@ struct Report {
 }
 
 impl Granted {
-    pub(super) fn poll(&mut self) -> Option<BufferWait> {
+    pub(super) fn poll(&mut self) -> Option<(BufferWait, bool)> {
         self.spans.pop_front()
     }
 
     /// Takes a report, after the blocks of its TTI.
-    pub(super) fn report(&mut self, tti: i64, bytes: u64) {
+    pub(super) fn report(&mut self, tti: i64, bytes: u64, numerology: u8) {
+        self.expire(tti, TtiSpan::from_ms(ROUND_MS, numerology).0);
         let left_bytes = match bytes {
             u64::MAX => bytes,
             _ => (bytes as f64 * LEAST_OF_LEVEL) as u64,
@@ -47,19 +69,32 @@ impl Granted {
         self.reports.push_back(Report { tti, left_bytes, sent_bytes: self.bytes });
     }
 
-    /// Takes the new blocks of a TTI; in a burst, with the TTI of its last ones before.
-    pub(super) fn send(&mut self, last: Option<i64>, tti: i64, sent: SentBlocks) {
-        let round = TtiSpan::from_ms(ROUND_MS, sent.numerology).0;
-        if let Some(last) = last {
-            self.wait(last, tti, round);
+    /// Takes the blocks of a TTI, in a burst since `start`.
+    pub(super) fn send(&mut self, start: Option<i64>, tti: i64, sent: SentBlocks) {
+        self.most_prb = self.most_prb.max(sent.n_prb);
+        let is_filled = sent.padding_bytes.is_none_or(|bytes| bytes < REPORT_BYTES);
+        let most = MOST_PRB * f64::from(self.most_prb);
+        let full = is_filled && sent.n_prb > 0 && f64::from(sent.n_prb) >= most;
+        let frame = TtiSpan::from_ms(FRAME_MS, sent.numerology.min(3)).0;
+        let bit = |tti: i64| 1_u128 << tti.rem_euclid(frame);
+        self.uplink |= bit(tti);
+        if let Some((start, (last, was_full))) = start.zip(self.last.replace((tti, full))) {
+            let next = last.saturating_add(1);
+            let is_free = || tti - next < frame && (next..tti).all(|at| self.uplink & bit(at) == 0);
+            let from = match was_full {
+                true if full && is_free() => tti,
+                true => next,
+                false => last,
+            };
+            self.wait(start, (last, from, tti), sent.numerology);
         }
         self.bytes = self.bytes.saturating_add(sent.granted_bytes);
-        self.expire(tti, round);
     }
 
     /// Nothing is known any more.
     pub(super) fn forget(&mut self) {
         self.reports.clear();
+        self.last = None;
     }
 
     /// Removes reports before the one in force.
@@ -69,7 +104,10 @@ impl Granted {
         }
     }
 
-    fn wait(&mut self, from: i64, to: i64, round: i64) {
+    /// Sorts the TTIs of `from..to`, after the blocks of `last`.
+    fn wait(&mut self, start: i64, (last, from, to): (i64, i64, i64), numerology: u8) {
+        let ttis = |ms| TtiSpan::from_ms(ms, numerology).0;
+        let (round, recent) = (ttis(ROUND_MS), ttis(ROUND_MS + RECENT_MS));
         let mut at = from;
         while at < to {
             self.expire(at, round);
@@ -77,20 +115,29 @@ impl Granted {
             let known = self.reports.front().filter(|report| starts(report) <= at);
             let next = self.reports.get(usize::from(known.is_some()));
             let end = next.map_or(to, |report| starts(report).min(to));
-            let sent = known.map(|report| self.bytes.saturating_sub(report.sent_bytes));
-            if known.zip(sent).is_some_and(|(report, sent)| sent >= report.left_bytes) {
-                self.add(at, end);
+            // A report of the burst's first block is not in force yet.
+            let begins = last.saturating_sub(start) < round;
+            let is_recent = |report: &Report| begins || last.saturating_sub(report.tti) <= recent;
+            match known.filter(|report| is_recent(report)) {
+                Some(report)
+                    if self.bytes.saturating_sub(report.sent_bytes) >= report.left_bytes =>
+                {
+                    self.add(at, end, true);
+                }
+                None if known.is_some() || !begins => self.add(at, end, false),
+                _ => {}
             }
             at = end;
         }
     }
 
-    fn add(&mut self, from: i64, to: i64) {
-        match self.spans.back_mut().filter(|last| last.end_tti.0 == from) {
-            Some(last) => last.end_tti = TtiIndex(to),
-            None => self
-                .spans
-                .push_back(BufferWait { start_tti: TtiIndex(from), end_tti: TtiIndex(to) }),
+    fn add(&mut self, from: i64, to: i64, known: bool) {
+        match self.spans.back_mut().filter(|(last, of)| last.end_tti.0 == from && *of == known) {
+            Some((last, _)) => last.end_tti = TtiIndex(to),
+            None => {
+                let span = BufferWait { start_tti: TtiIndex(from), end_tti: TtiIndex(to) };
+                self.spans.push_back((span, known));
+            }
         }
     }
 }
@@ -102,12 +149,12 @@ mod tests {
 
     use super::super::{UplinkOptions, UplinkTracker};
 
-    /// Buffer, block, and report of a TTI, in bytes.
-    type Tti = (i64, u32, Option<u32>, Option<u32>);
+    /// Buffer, block with its PRBs, and report of a TTI, in bytes.
+    type Tti = (i64, u32, Option<(u32, u16)>, Option<u32>);
 
     type Spans = Vec<(i64, i64)>;
 
-    /// What was granted, and the bursts.
+    /// What was granted, and what nothing shows.
     fn granted(ttis: &[Tti]) -> (Spans, Spans) {
         let mut tracker = UplinkTracker::new(UplinkOptions::default());
         for (tti, new_bytes, block, reported) in ttis {
@@ -124,8 +171,8 @@ mod tests {
                 control_bytes,
             };
             tracker.push(&Record::BufferStatus(status));
-            if let Some(bytes) = block {
-                let mut grant = Grant::new(position, Direction::Ul, 20);
+            if let Some((bytes, n_prb)) = block {
+                let mut grant = Grant::new(position, Direction::Ul, *n_prb);
                 grant.tbs_bytes = Some(*bytes);
                 tracker.push(&grant.into());
             }
@@ -135,59 +182,112 @@ mod tests {
                 tracker.push(&Record::Bsr(report));
             }
         }
-        let bursts = tracker.finish().into_iter().map(|b| (b.start_tti.0, b.end_tti.0)).collect();
-        let spans = std::iter::from_fn(|| tracker.poll_granted());
-        (spans.map(|span| (span.start_tti.0, span.end_tti.0)).collect(), bursts)
+        tracker.finish();
+        let spans: Vec<_> = std::iter::from_fn(|| tracker.poll_granted()).collect();
+        let of = |known: bool| {
+            let of = spans.iter().filter(|(_, one)| *one == known);
+            of.map(|(span, _)| (span.start_tti.0, span.end_tti.0)).collect()
+        };
+        (of(true), of(false))
+    }
+
+    /// One TTI in so many has a block of so many PRBs; after one with the most.
+    fn each(by: i64, n_prb: u16, reported: impl Fn(i64) -> Option<u32>) -> Vec<Tti> {
+        let first = (-20, 9_000, Some((2_000, 50)), Some(0));
+        let all = (0..6).map(|n| (by * n, 2_500, Some((2_000, n_prb)), reported(n)));
+        let empty = |tti| (tti, 0, None, None);
+        [first, empty(-19)].into_iter().chain(all).chain([empty(by * 6)]).collect()
     }
 
     #[test]
     fn a_cell_that_grants_what_it_knows_of_limits_nothing() {
         // Each report of 2000 bytes is granted eight TTIs later; more arrives meanwhile.
-        let each = |n: i64| (8 * n, 2_500, Some(2_000), Some(2_000));
-        let behind_a_line: Vec<Tti> = (0..6).map(each).chain([(48, 0, None, None)]).collect();
-        assert_eq!(granted(&behind_a_line), (vec![(8, 40)], vec![(0, 40)]));
-        // A cell that grants a quarter of each report limits all of it.
-        let each = |n: i64| (8 * n, 9_000, Some(2_000), Some(8_000));
-        let slow: Vec<Tti> = (0..6).map(each).chain([(48, 0, None, None)]).collect();
-        assert_eq!(granted(&slow), (vec![], vec![(0, 40)]));
+        let behind_a_line = each(8, 20, |_| Some(2_000));
+        assert_eq!(granted(&behind_a_line), (vec![(0, 40)], vec![]));
+        // A cell that grants a quarter of each report limits all of it but for the first round.
+        let slow = each(8, 20, |_| Some(8_000));
+        assert_eq!(granted(&slow), (vec![(0, 8)], vec![]));
+    }
+
+    #[test]
+    fn full_blocks_are_data_that_waits_whatever_was_reported() {
+        assert_eq!(granted(&each(1, 50, |_| Some(100))), (vec![], vec![]));
+        // In this TDD cell every fifth TTI is the uplink's.
+        assert_eq!(granted(&each(5, 50, |_| Some(100))), (vec![], vec![]));
+        assert_eq!(granted(&each(5, 44, |_| Some(100))), (vec![(0, 25)], vec![]));
+    }
+
+    #[test]
+    fn a_report_counts_while_it_is_recent() {
+        let sparse = each(8, 20, |n| (n == 0).then_some(2_000));
+        assert_eq!(granted(&sparse), (vec![(0, 24)], vec![(24, 40)]));
     }
 
     #[test]
     fn without_reports_nothing_is_known_of_grants() {
-        let each = |n: i64| (8 * n, 2_500, Some(2_000), None);
-        let ttis: Vec<Tti> = (0..6).map(each).collect();
-        assert_eq!(granted(&ttis).0, []);
+        let mut ttis = each(8, 20, |_| None);
+        ttis[0].3 = None;
+        assert_eq!(granted(&ttis), (vec![], vec![(8, 40)]));
+    }
+
+    #[test]
+    fn reports_without_blocks_do_not_accumulate() {
+        let mut granted = super::Granted::default();
+        (0..1_000).for_each(|tti| granted.report(tti, 9, 0));
+        assert!(granted.reports.len() < 20);
     }
 
     proptest! {
         /// As counted TTI by TTI: the last report of eight TTIs ago and more, less what was sent since.
         #[test]
         fn as_counted_by_tti(
-            steps in prop::collection::vec((1_i64..12, 0_u32..3_000, 0_u32..4, 1_u32..9_000), 2..80),
+            steps in prop::collection::vec(
+                (1_i64..12, (0_u32..3_000, 1_u16..20), 0_u32..6, 1_u32..9_000),
+                2..80,
+            ),
         ) {
             let mut tti = 0;
-            let ttis: Vec<Tti> = steps
+            let mut ttis: Vec<Tti> = steps
                 .iter()
-                .map(|(by, block, reports, bytes)| {
+                .map(|(by, (block, n_prb), reports, bytes)| {
                     tti += by;
-                    (tti, 1 + bytes, Some(*block + 1), (*reports == 0).then_some(*bytes))
+                    let block = Some((*block + 1, *n_prb));
+                    (tti, 1 + bytes, block, (*reports == 0).then_some(*bytes))
                 })
                 .collect();
-            let (first, last) = (ttis[0].0, ttis[ttis.len() - 1].0);
+            // The TTIs of all of a frame are the uplink's.
+            ttis.splice(0..0, (-30..-10).map(|tti| (tti, 9, Some((1, 20)), None)));
+            ttis.insert(20, (-10, 0, None, None));
+            let (first, last) = (ttis[21].0, ttis[ttis.len() - 1].0);
             let sent = |from: i64, to: i64| -> u64 {
                 let within = ttis.iter().filter(|one| one.0 > from && one.0 <= to);
-                within.filter_map(|one| one.2).map(u64::from).sum()
+                within.filter_map(|one| Some(u64::from(one.2?.0))).sum()
             };
-            let expected = (first..last).filter(|at| {
-                let reports = ttis.iter().filter(|one| one.0 + 8 <= *at);
+            let kind = |at: i64| {
+                let (block, n_prb) =
+                    ttis.iter().filter(|one| one.0 <= at).filter_map(|one| Some((one.0, one.2?.1)))
+                        .next_back()?;
+                if block == at && f64::from(n_prb) >= 18.0 {
+                    return None;
+                }
+                let reports = ttis.iter().filter(|one| one.0 + 8 <= at);
                 let in_force = reports.filter_map(|one| Some((one.0, one.3?))).next_back();
-                in_force.is_some_and(|(tti, bytes)| {
-                    sent(tti, *at) >= (f64::from(bytes) * 0.85) as u64
-                })
-            });
-            let spans = granted(&ttis).0;
-            let found: Vec<i64> = spans.iter().flat_map(|(from, to)| *from..*to).collect();
-            prop_assert_eq!(found, expected.collect::<Vec<_>>());
+                let begins = block - first < 8;
+                match in_force {
+                    Some((tti, bytes)) if begins || block - tti <= 18 => {
+                        (sent(tti, at) >= (f64::from(bytes) * 0.85) as u64).then_some(true)
+                    }
+                    None if begins => None,
+                    _ => Some(false),
+                }
+            };
+            let (known, unknown) = granted(&ttis);
+            for (spans, wanted) in [(known, true), (unknown, false)] {
+                let of_burst = spans.iter().flat_map(|(from, to)| *from..*to);
+                let found: Vec<i64> = of_burst.filter(|at| *at >= first).collect();
+                let expected = (first..last).filter(|at| kind(*at) == Some(wanted));
+                prop_assert_eq!(found, expected.collect::<Vec<_>>());
+            }
         }
     }
 }

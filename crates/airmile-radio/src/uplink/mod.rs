@@ -101,6 +101,8 @@ struct SentBlocks {
     bytes: u64,
     /// Bytes of new blocks, with their padding.
     granted_bytes: u64,
+    /// The most of any block.
+    n_prb: u16,
     new_data: bool,
     /// The most of any new block; `None` if that of one is unknown.
     padding_bytes: Option<u32>,
@@ -200,8 +202,8 @@ impl UplinkTracker {
     }
 
     /// Returns the next part of a burst in which the base station had granted all that the phone had
-    /// reported; none without buffer status reports.
-    pub fn poll_granted(&mut self) -> Option<BufferWait> {
+    /// reported (`true`), or in which no recent report shows whether it had; no TTI of a full block is.
+    pub fn poll_granted(&mut self) -> Option<(BufferWait, bool)> {
         self.granted.poll()
     }
 
@@ -278,6 +280,7 @@ impl UplinkTracker {
             let sent = pending.sent.get_or_insert_default();
             sent.at_ns = sent.at_ns.or(at_ns);
             sent.numerology = numerology;
+            sent.n_prb = sent.n_prb.max(grant.n_prb.unwrap_or(0));
             if new_data {
                 let first = !std::mem::replace(&mut sent.new_data, true);
                 let most = sent.padding_bytes.filter(|_| !first).or(first.then_some(0));
@@ -348,7 +351,7 @@ impl UplinkTracker {
             self.sample(tti, 0);
         }
         if let Some(bytes) = pending.reported_bytes() {
-            self.granted.report(tti, bytes);
+            self.granted.report(tti, bytes, self.numerology);
         }
         self.last_tti = tti;
     }
@@ -404,12 +407,12 @@ impl UplinkTracker {
 
     fn send(&mut self, tti: i64, sent: SentBlocks) {
         self.note_activity(tti, sent);
+        let open = self.open.filter(|_| self.waiting_since.is_some());
+        self.granted.send(open.map(|open| open.start), tti, sent);
         if !sent.new_data {
             return;
         }
         self.data_ttis += 1;
-        let last = self.open.filter(|_| self.waiting_since.is_some()).map(|open| open.last_sent);
-        self.granted.send(last, tti, sent);
         let Some(since) = self.waiting_since else { return };
         let open = self.open.get_or_insert_with(|| {
             self.waits.push_back(BufferWait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });

@@ -384,12 +384,14 @@ impl SubscriptionAnalysis {
         while let Some(wait) = self.ul.poll_wait() {
             self.ul_track.timeline.add_wait(wait.start_tti, wait.end_tti);
         }
-        while let Some(BufferWait { start_tti, end_tti }) = self.ul.poll_granted() {
+        while let Some((BufferWait { start_tti, end_tti }, known)) = self.ul.poll_granted() {
             // Data may have waited for another leg.
-            if self.other.is_none() {
-                self.ul_track.timeline.add_granted(start_tti, end_tti);
-                self.silent.iter_mut().for_each(|kept| kept.granted.push((start_tti, end_tti)));
+            if self.other.as_ref().is_some_and(|other| other.is_present(start_tti, end_tti)) {
+                continue;
             }
+            self.ul_track.timeline.add_granted(start_tti, end_tti, known);
+            let kept = self.silent.iter_mut().filter(|_| known);
+            kept.for_each(|kept| kept.granted.push((start_tti, end_tti)));
         }
         let ul = LegFindings {
             bursts: std::iter::from_fn(|| self.ul.poll()).collect(),

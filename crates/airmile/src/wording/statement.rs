@@ -37,8 +37,8 @@ fn statement(statement: &Statement) -> String {
             let mut out = demand_of(*verdict, *dir, (*limited, granted), *n, *limits);
             if let Some(granted) = granted {
                 out.push_str(&format!(
-                    " During another {:.0} % it waited for a report and a grant: the base station had \
-                     granted all that the phone had reported.",
+                    " During another {:.0} % it waited for a report and a grant, or nothing shows that it \
+                     waited for capacity.",
                     granted * 100.0
                 ));
             }

@@ -86,6 +86,26 @@ fn a_slow_line_whose_packets_always_wait_for_a_grant() {
     );
 }
 
+/// With sparse reports, and with none, a slow line is not `radio`, nor does a slow cell leave the radio
+/// out.
+#[test]
+fn sparse_buffer_status_reports() {
+    let line = "[core]\nrtt_ms = 20\n[core.up.limit]\nrate_bps = 3000000\nqueue_bytes = 150000\n\
+        [phone_tcp]\ncontrol = { name = \"bbr3\" }\n";
+    let fast = ["[core]\nrtt_ms = 30\n[phone_tcp]\ncontrol = { name = \"bbr3\" }\n", ONE].concat();
+    for (rest, max_prb, never) in
+        [([line, ONE].concat(), 40, Verdict::Radio), (fast, 6, Verdict::NotRadio)]
+    {
+        for period in [10, 20, 320, 0] {
+            let uplink = format!("max_prb = {max_prb}\nbsr_period_tti = {period}");
+            let dir = tempfile::tempdir().unwrap();
+            let run = scenario_run(&(CELL.replace("max_prb = 40", &uplink) + &rest), dir.path());
+            let found = &answer_of_log(&run).transfers[0];
+            assert_ne!(found.verdict, never, "{period}: {:?}", found.finding);
+        }
+    }
+}
+
 #[test]
 fn losses_and_a_cell_that_released_the_phone() {
     let rest = ["[core]\nrtt_ms = 80\n[core.up]\nloss = 0.02\n", ONE].concat();

@@ -58,6 +58,10 @@ pub(in super::super) struct Split {
     empty_round_trip_ns: i64,
 }
 
+/// Above this part of a transfer, time in which it is not known what data waited for leaves its causes
+/// unknown (chosen here).
+const MOST_UNGAUGED: f64 = 0.1;
+
 impl Split {
     /// `None` if the senders of a transfer are unknown, or what waited for the radio.
     pub(super) fn new(
@@ -66,7 +70,11 @@ impl Split {
         answer: &RadioAnalysis,
         wire: &Wire,
     ) -> Option<Self> {
-        finding.throughput_time_ms?;
+        // What waited for capacity must be known.
+        let ungauged_ms = finding.ungauged_ms()?;
+        if ungauged_ms > MOST_UNGAUGED * finding.duration_ms {
+            return None;
+        }
         let dir = finding.dir;
         let report = &answer.report;
         let place = TransferTimeline::of(finding, report)?;
@@ -76,7 +84,7 @@ impl Split {
         let back = if is_download { Direction::Ul } else { Direction::Dl };
         let (mut data_queue, ack_queue) = (spans(dir), spans(back));
         let at = |(from, to): &(TtiIndex, TtiIndex)| (place.at(*from), place.at(*to));
-        if finding.limited_part() < 1.0 {
+        if finding.granted_ms.is_some_and(|ms| ms > ungauged_ms) {
             let granted: Vec<_> = answer.silent.granted.iter().map(at).collect();
             data_queue = without_spans(&data_queue, &granted);
         }
@@ -139,7 +147,11 @@ impl Split {
             .collect();
         let link_bps = match dir {
             Direction::Dl => link_bps(finding, usage, report),
-            Direction::Ul => finding.burst_throughput_bps.map(|bps| bps / finding.limited_part()),
+            Direction::Ul => {
+                let part = finding.limited_ms.zip(finding.throughput_time_ms);
+                let bps = finding.burst_throughput_bps.zip(part);
+                bps.map(|(bps, (limited_ms, waited_ms))| bps * waited_ms / limited_ms)
+            }
         };
         let fastest_bps = fastest_bps(finding, usage, report).filter(|_| is_download);
         Some(Self {
@@ -447,6 +459,7 @@ mod tests {
             bytes: Some(100_000),
             throughput_time_ms: Some(500.0),
             sched_wait_ms: None,
+            limited_ms: Some(500.0),
             granted_ms: None,
             active_time_ms: None,
             unknown_ms: 0.0,

@@ -164,22 +164,22 @@ fn side(
 }
 
 /// The duration of a transfer if its data had always been queued: its bytes at the rate inside
-/// bursts.
+/// bursts, if that is the link's.
 fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
-    let bits = finding.bytes? as f64 * 8.0;
-    let ms = bits * 1_000.0 * finding.limited_part() / finding.burst_throughput_bps?;
-    Some(ms.min(finding.duration_ms))
+    let bits =
+        finding.bytes.filter(|_| finding.limited_ms >= finding.throughput_time_ms)? as f64 * 8.0;
+    Some((bits * 1_000.0 / finding.burst_throughput_bps?).min(finding.duration_ms))
 }
 
 /// The duration by cause. Without packets, everything except the radio's share has no known cause.
 fn shares_ms(finding: &TransferFinding) -> SharesMs {
-    let Some(queued_ms) = finding.throughput_time_ms else {
+    let Some((radio_ms, ungauged_ms)) = finding.limited_ms.zip(finding.ungauged_ms()) else {
         return BTreeMap::from([("unknown", finding.duration_ms)]);
     };
-    let queued_ms = queued_ms * finding.limited_part();
-    let unknown_ms = finding.unknown_ms.min(finding.duration_ms - queued_ms).max(0.0);
-    let rest_ms = (finding.duration_ms - queued_ms - unknown_ms).max(0.0);
-    BTreeMap::from([("radio", queued_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
+    let unknown_ms = finding.unknown_ms + ungauged_ms;
+    let unknown_ms = unknown_ms.min(finding.duration_ms - radio_ms).max(0.0);
+    let rest_ms = (finding.duration_ms - radio_ms - unknown_ms).max(0.0);
+    BTreeMap::from([("radio", radio_ms), ("not_radio", rest_ms), ("unknown", unknown_ms)])
 }
 
 fn facts(
@@ -194,7 +194,8 @@ fn facts(
     if let (Some(queued_ms), Some(demand)) = (finding.throughput_time_ms, finding.link_demand) {
         let (dir, duration_ms) = (finding.dir, finding.duration_ms);
         add(FactKind::QueueTime { dir, queued_ms, duration_ms, demand });
-        near_limit(finding.verdict, demand * finding.limited_part(), thresholds).map(&mut add);
+        let share = finding.radio_share();
+        share.and_then(|share| near_limit(finding.verdict, share, thresholds)).map(&mut add);
         seen.bursts.as_ref().map(|bursts| bursts_of(bursts, finding)).map(&mut add);
     }
     if let Some(empty) = longest_empty(finding, seen) {
