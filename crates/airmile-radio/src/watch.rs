@@ -47,6 +47,8 @@ pub struct OpenTransfer {
     pub usage: UsageSum,
     /// The share of other users during it.
     pub others: Others,
+    /// Of a detected one, its doubtful TTIs and those around it.
+    pub guess_ttis: (i64, i64),
 }
 
 impl OpenTransfer {
@@ -56,7 +58,7 @@ impl OpenTransfer {
             Some((start, end)) => (Some(TransferMeter::new(start, end)), UsageSum::new(start, end)),
             None => (None, UsageSum::new(TtiIndex(0), TtiIndex(0))),
         };
-        Self { number, transfer, gauge, usage, others: Others::default() }
+        Self { number, transfer, gauge, usage, others: Others::default(), guess_ttis: (0, 0) }
     }
 
     fn detected(number: usize, found: &DetectedTransfer) -> Self {
@@ -66,6 +68,7 @@ impl OpenTransfer {
             gauge: Some(TransferMeter::open(found.start_tti, found.end_tti)),
             usage: UsageSum::new(found.start_tti, found.end_tti),
             others: Others::default(),
+            guess_ttis: (0, 0),
         }
     }
 
@@ -228,6 +231,7 @@ impl TransferWatch {
             self.under_way(found);
             if let Some(last) = self.open.last_mut() {
                 last.transfer = as_transfer(self.detected, found);
+                last.guess_ttis = (found.doubtful_ttis, found.around_ttis);
                 last.lasts(found.end_tti, true);
             }
             self.detected += 1;

@@ -48,8 +48,7 @@ export interface DiagnoseDocument {
    */
   transfers: TransferDiagnosis[];
   /**
-   * Where the transfers are from: `given`, or `detected` in the allocation, or in packets if the
-   * radio was not logged.
+   * Where the transfers are from: `given`, or `detected` in the allocation or in packets.
    */
   transfers_from: string;
   /**

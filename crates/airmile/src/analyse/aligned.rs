@@ -60,7 +60,8 @@ impl AlignedInputs {
             return Ok((session, aligned));
         }
         let paths = captures;
-        let (mut wire, captures) = Wire::read(&paths, true, progress)?;
+        let pause_ns = i64::from(options.detect.pause_ms) * 1_000_000;
+        let (mut wire, captures) = Wire::read(&paths, pause_ns.max(1), progress)?;
         if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {
@@ -142,6 +143,9 @@ impl AlignedInputs {
         }
         let mut session = Session::open_to_judge(&self.radio, progress)?;
         session.set_apart(is_apart);
+        if let Some(wire) = self.wire.as_ref().filter(|_| given.is_empty()) {
+            session.set_captured(wire.exchanged(options.detect), [&radio, &sent]);
+        }
         if timed {
             // Uploads alone: by what the phone sent.
             let uploads = clocks::spans(&given, Direction::Dl).is_empty();

@@ -1,7 +1,8 @@
 //! Findings of transfers from the trackers' measurements, for given and detected transfers, alone
 //! and joined with those at the same time.
 
-use airmile_model::{Direction, Transfer, TransferFinding, Verdict};
+use airmile_model::{Direction, Transfer, TransferFinding};
+use airmile_radio::detect::judge_guess;
 use airmile_radio::meter::TransferMeter;
 use airmile_radio::usage::Usage;
 
@@ -10,15 +11,6 @@ use super::subscription::TrackDone;
 use super::together::{self, Together};
 use airmile_io::limits::LimitFilter;
 use airmile_radio::watch::{OpenTransfer, direction};
-
-/// The bounds of a detected transfer are guessed from the allocation: the time before its first and
-/// after its last block is not seen, and two transfers may appear as one. Its confidence is
-/// multiplied by this (chosen here).
-const GUESSED_BOUNDS: f64 = 0.9;
-
-/// A detected transfer is not judged below this duration, in ms (chosen here: less than a round trip of
-/// a cellular network).
-const SHORTEST_MS: f64 = 10.0;
 
 /// A detected activity below this rate is no transfer: a voice call has 10 to 40 kbit/s with its
 /// headers (TS 26.201, and RFC 4867 over RTP; chosen here above that).
@@ -29,8 +21,11 @@ const CHATTER_MS: f64 = 2_000.0;
 /// Nor does it apply if data waited for the radio for at least this share of the time.
 const WAITS: f64 = 0.5;
 /// Share of acknowledgements for data in the other direction: 52 bytes for one or two segments of
-/// 1500 (RFC 5681, 4.2).
+/// 1500 (RFC 5681, 4.2). In small blocks they are more, with the headers of each (chosen here: those of QUIC
+/// and of SACK, in a slot each, take up to a fifth).
 const ACKS_PART: u64 = 25;
+const SMALL_ACKS_PART: u64 = 5;
+const SMALL_BLOCK_BYTES: f64 = 500.0;
 
 /// Whether a detected activity is no transfer: its rate is too low, or it consists of
 /// acknowledgements for data in the other direction.
@@ -47,7 +42,11 @@ pub(super) fn is_chatter(finding: &TransferFinding, all: &[TransferFinding]) -> 
             && other.end_tti > finding.start_tti
     });
     let carried: u64 = other_way.filter_map(|other| other.bytes).fold(0, u64::saturating_add);
-    slow || carried >= bytes.saturating_mul(ACKS_PART)
+    let n_tti = finding.end_tti.since(finding.start_tti) as f64;
+    let blocks = finding.active_time_ms.unwrap_or(0.0) * n_tti / finding.duration_ms;
+    let small = !waits && bytes as f64 <= SMALL_BLOCK_BYTES * blocks;
+    let part = if small { SMALL_ACKS_PART } else { ACKS_PART };
+    slow || carried >= bytes.saturating_mul(part)
 }
 
 /// The finding of a transfer with its explanation.
@@ -81,18 +80,12 @@ pub(super) fn findings_of_detected(
     options: &RadioOptions,
 ) -> Vec<(usize, ExplainedTransfer)> {
     let watched: Vec<&OpenTransfer> = track.watched.iter().collect();
-    let guessed = |mut found: ExplainedTransfer| {
-        let finding = &mut found.finding;
-        finding.confidence *= GUESSED_BOUNDS;
-        // A few blocks of a log are no transfer that an application waited for.
-        if finding.duration_ms < SHORTEST_MS && finding.confidence > 0.0 {
-            let ms = finding.duration_ms;
-            finding.notes.push(format!("blocks of {ms:.0} ms alone show no bottleneck"));
-            (finding.verdict, finding.confidence) = (Verdict::Unknown, 0.0);
-        }
+    let found = conclude_all(track, &watched, options).zip(&watched);
+    let guessed = found.map(|(mut found, watched)| {
+        judge_guess(&mut found.finding, watched.guess_ttis, &options.thresholds);
         found
-    };
-    conclude_all(track, &watched, options).map(guessed).enumerate().collect()
+    });
+    guessed.enumerate().collect()
 }
 
 /// The findings on the timeline of each direction that start within the limits; a transfer that

@@ -347,7 +347,8 @@ pub(crate) fn report(
         chatter.extend(small.into_iter().map(|(_, one)| one.finding));
         ("detected", found)
     } else {
-        ("given", findings_of_given(&dl, &ul, filter, loaded.transfers.len(), options))
+        let from = if loaded.is_captured { "detected" } else { "given" };
+        (from, findings_of_given(&dl, &ul, filter, loaded.transfers.len(), options))
     };
     let mut together = findings_of_groups(&dl, &ul, &loaded.transfers, &found, options);
     let unread = one_leg::unread_leg(&counts, loaded.files.iter().flat_map(|f| &f.messages));
@@ -378,7 +379,7 @@ pub(crate) fn report(
     let mut missing = if empty_window {
         Vec::new()
     } else {
-        missing(&counts, options.burst.evidence, transfers_from == "given")
+        missing(&counts, options.burst.evidence, !loaded.transfers.is_empty())
     };
     missing.extend(unread.map(one_leg::missing));
     unread::advise(&mut missing, loaded.files.iter().flat_map(|f| &f.messages));

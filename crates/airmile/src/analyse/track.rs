@@ -83,11 +83,11 @@ impl Track {
         }
         let current = self.detector.current();
         if self.watch.under_way_from() != current.map(|activity| activity.start_tti) {
-            // It was too small.
+            // It was too small, or begins later.
             self.watch.ended(None);
         }
         if let Some(activity) = current {
-            self.watch.under_way(activity);
+            self.watch.under_way(&activity);
         }
     }
 

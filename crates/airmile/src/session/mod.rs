@@ -68,6 +68,8 @@ pub struct Loaded {
     pub files: Vec<FileReport>,
     /// Transfers that were among the inputs.
     pub transfers: Vec<Transfer>,
+    /// Whether a capture showed them.
+    pub(crate) is_captured: bool,
     /// Application logs that were among the inputs.
     pub applications: Vec<Application>,
 }
@@ -104,6 +106,7 @@ pub(crate) struct Session {
     applications: Vec<Application>,
     /// Packets replace the radio's records.
     packets_alone: bool,
+    is_captured: bool,
 }
 
 impl Session {
@@ -146,6 +149,7 @@ impl Session {
             transfers: Vec::new(),
             applications: Vec::new(),
             packets_alone: false,
+            is_captured: false,
         };
         for item in opened {
             match item.kind {
@@ -259,9 +263,18 @@ impl Session {
 
     /// Reads the records.
     pub(crate) fn read(self, sink: &mut dyn FnMut(Tagged)) -> Result<Loaded> {
-        let Self { opened, rnti, experimental, mut reports, transfers, applications, .. } = self;
+        let Self {
+            opened,
+            rnti,
+            experimental,
+            mut reports,
+            transfers,
+            applications,
+            is_captured,
+            ..
+        } = self;
         read_opened(opened, (rnti, experimental), &mut reports, sink)?;
-        Ok(Loaded { files: reports.into_values().collect(), transfers, applications })
+        Ok(Loaded { files: reports.into_values().collect(), transfers, is_captured, applications })
     }
 
     /// Refuses inputs that are not modem logs.

@@ -8,6 +8,7 @@ use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::recognise::Kind;
 use airmile_model::{Clock, Severity, Transfer, printable_path};
+use airmile_wire::clocks::Arrivals;
 
 use super::{Inputs, Opened, Session};
 
@@ -36,6 +37,17 @@ impl Session {
         let why = why.map_or("it has no rows", |problem| &problem.what);
         let what = format!("holds no transfer that can be read: {why}");
         Err(Error::Unusable { path: (&file.path).into(), what })
+    }
+
+    /// Analyses the transfers that a capture shows, if no application's log is given and they have at least half
+    /// of the bytes that the modem carried.
+    pub(crate) fn set_captured(&mut self, shown: Vec<Transfer>, carried: [&Arrivals; 2]) {
+        let points = carried.iter().flat_map(|one| one.points());
+        let carried: u64 = points.map(|(_, bytes)| u64::from(*bytes)).sum();
+        let bytes: u64 = shown.iter().filter_map(|one| one.bytes).sum();
+        if self.applications.is_empty() && 2 * bytes >= carried.max(1) {
+            (self.transfers, self.is_captured) = (shown, true);
+        }
     }
 
     pub(super) fn read_transfers(&mut self, item: Opened) -> Result<()> {

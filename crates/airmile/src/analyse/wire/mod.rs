@@ -13,10 +13,11 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use airmile_model::{Cause, Direction, TransferFinding};
+use airmile_model::{Cause, Direction, Transfer, TransferFinding};
+use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::{
-    ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, HiddenQueue, PathQueue, RadioEvidence,
-    ReceiveWindow, Shares, WaitTimeline, ecn_paths,
+    ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, Exchange, HiddenQueue, PathQueue,
+    RadioEvidence, ReceiveWindow, Shares, WaitTimeline, ecn_paths, exchanged,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
@@ -48,6 +49,7 @@ pub(crate) struct Wire {
     /// The same, for each server.
     hosts: Vec<ByteBins>,
     arrivals: Arrivals,
+    exchanges: Vec<Exchange>,
     /// All that came to the phone, if that was acknowledgements of an upload for the most part.
     answers: Option<Arrivals>,
     /// The name of the capture nearest to the phone.
@@ -119,11 +121,11 @@ pub(crate) type Seen = (Option<Wire>, Vec<FileReport>);
 
 impl Wire {
     /// Reads captures of one phone, taken at one or several places; also what its uploads waited for,
-    /// if asked for.
+    /// if a pause that separates its exchanges is given.
     ///
     /// # Errors
     /// One cannot be read.
-    pub(crate) fn read(captures: &[PathBuf], uploads: bool, progress: &Progress) -> Result<Seen> {
+    pub(crate) fn read(captures: &[PathBuf], pause_ns: i64, progress: &Progress) -> Result<Seen> {
         // A phone's own capture is smaller than its server's; of the server's clients the known one
         // is kept.
         let bytes = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());
@@ -133,7 +135,7 @@ impl Wire {
         let mut seen = Vec::new();
         let mut known = HashSet::new();
         for (at, path) in order.iter().filter_map(|at| Some((*at, captures.get(*at)?))) {
-            let mut capture = Capture::new(known, uploads);
+            let mut capture = Capture::new(known, pause_ns);
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
             let mut report = read_capture(path, progress, &mut |packet| {
@@ -246,6 +248,12 @@ impl Wire {
             hosts: first.hosts.into_values().collect(),
             answers: user::are_of_uploads(&first.answers, &first.arrivals, 0)
                 .then_some(first.answers),
+            exchanges: first
+                .connections
+                .iter()
+                .flat_map(|one| one.exchanges.iter())
+                .copied()
+                .collect(),
             arrivals: first.arrivals,
             name,
             clocks,
@@ -315,6 +323,12 @@ impl Wire {
         &self.name
     }
 
+    /// The transfers that it shows, if its clock is aligned to the radio's.
+    pub(crate) fn exchanged(&self, detect: DetectOptions) -> Vec<Transfer> {
+        let known = if self.is_aligned { self.exchanges.clone() } else { Vec::new() };
+        exchanged(known, (detect.min_bytes, i64::from(detect.pause_ms) * 1_000_000))
+    }
+
     /// The data that arrived at the phone.
     pub(crate) const fn arrivals(&self) -> &Arrivals {
         &self.arrivals
@@ -374,6 +388,7 @@ impl Wire {
             attribution.set_clock(line);
             sent.set_clock(line);
         }
+        self.exchanges.iter_mut().for_each(|one| one.set_clock(line));
         self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
         self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
         self.others.set_clock(line);

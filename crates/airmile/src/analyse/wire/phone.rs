@@ -44,7 +44,8 @@ pub(super) struct Capture {
     unknown_users: u64,
     /// Sequence numbers of servers from earlier captures.
     known: HashSet<u32>,
-    uploads: bool,
+    /// A pause of this length separates exchanges, where uploads are followed; else 0.
+    pause_ns: i64,
 }
 
 /// Number of users that a capture keeps, with half as many again as slack: the known ones and those
@@ -55,9 +56,9 @@ const MOST_USERS: usize = 64;
 const QUIC_SERVER_NS: i64 = 20_000_000;
 
 impl Capture {
-    /// With known servers; follows the phone's uploads, if asked for.
-    pub(super) fn new(known: HashSet<u32>, uploads: bool) -> Self {
-        Self { known, uploads, ..Self::default() }
+    /// With known servers; follows the phone's uploads if a pause of exchanges is given.
+    pub(super) fn new(known: HashSet<u32>, pause_ns: i64) -> Self {
+        Self { known, pause_ns, ..Self::default() }
     }
 
     /// The known servers of this capture and earlier ones.
@@ -140,6 +141,7 @@ impl Capture {
         for packet in datagram.packets.iter().flatten() {
             let mut held = Vec::new();
             connection.story.push(packet, &mut held);
+            connection.exchanges.push(packet, self.pause_ns);
             user.waits.push(&held, packet.dir == Direction::Dl);
             self.quic_bytes += packet.new_bytes;
             match (packet.flags.has(TcpFlags::SYN), packet.dir) {
@@ -201,6 +203,7 @@ impl Capture {
         }
         user.ecn.push(packet, self.ecn, &mut connection.ecn);
         connection.mark(packet);
+        connection.exchanges.push(packet, self.pause_ns);
         connection.upload.push(packet);
         if !down && packet.payload_bytes > 0 {
             connection.story.client_payload(&self.begin);
@@ -208,7 +211,7 @@ impl Capture {
         self.held.clear();
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
-        if self.uploads {
+        if self.pause_ns > 0 {
             let into = (&mut user.sends, &mut user.sent);
             connection.send(packet, &self.begin, &mut self.held, into);
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use airmile_model::Direction;
 use airmile_model::packet::{Address, TcpFlags};
 use airmile_wire::attribute::{
-    ByteBins, EcnFeedback, Marks, Passage, SenderModel, UploadQueue, Uploads,
+    ByteBins, EcnFeedback, Exchanges, Marks, Passage, SenderModel, UploadQueue, Uploads,
 };
 use airmile_wire::clocks::PointPair;
 use airmile_wire::tcp::TracedPacket;
@@ -29,6 +29,7 @@ pub(super) struct ServerSide {
     /// The queue of what the phone sends on it.
     pub(super) upload: UploadQueue,
     pub(super) ecn: EcnFeedback,
+    pub(super) exchanges: Exchanges,
     /// Payload towards the phone.
     pub(super) received: ByteBins,
     /// When bytes passed, counted from the connection's start.

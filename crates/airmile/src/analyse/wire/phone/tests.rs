@@ -11,7 +11,7 @@ use super::*;
 /// one that the phone's own capture has shown.
 #[test]
 fn a_server_with_many_clients() {
-    let mut capture = Capture::new(HashSet::from([77]), true);
+    let mut capture = Capture::new(HashSet::from([77]), 500_000_000);
     for user in 0..1000_u64 {
         let isn = if user == 3 { 77 } else { 1_000_000 + user as u32 };
         for (seq, flags, bytes) in [(isn, TcpFlags::SYN, 0), (isn + 1, TcpFlags::ACK, user)] {
@@ -241,7 +241,7 @@ fn a_new_connection_knows_the_path_of_those_beside_it() {
 /// An upload of 2 s, seen at the phone, or at a server that its packets reach 60 ms later, and whose own
 /// packets take 20 ms back; the clock is ahead by some time.
 fn upload(at_server: bool, ahead_ms: i64) -> Phone {
-    let mut capture = Capture::new(HashSet::new(), true);
+    let mut capture = Capture::new(HashSet::new(), 500_000_000);
     let ends = [(CLIENT, 5_000), (ONE.server, 5_001)].map(|(to, port)| (Address::v4(to), port));
     let mut add = |sent_ms: i64, dir, flags, bytes: u32, sent: i64, acked: i64| {
         let way_ms = if dir == Direction::Ul { 60 } else { -20 };
@@ -297,7 +297,7 @@ fn parts_of_a_capture_join_their_uploads() {
 /// Whether two uploads wait for slow readers: one whose reader frees two segments each time, of 40, and
 /// one whose reader frees ten of ten.
 fn waits_for_readers(slow_flights: i64, fast_flights: i64) -> bool {
-    let mut capture = Capture::new(HashSet::new(), true);
+    let mut capture = Capture::new(HashSet::new(), 500_000_000);
     let flows = [(1, slow_flights, 2, 40), (2, fast_flights, 10, 10)];
     for (flow, flights, segments, window) in flows {
         let mut sent = 0;
