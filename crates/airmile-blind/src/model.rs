@@ -400,7 +400,8 @@ impl Model {
 
     /// Probabilities from two captures of the same transfers: their geometric means (a logarithmic
     /// opinion pool with equal weights; Genest and Zidek, Statistical Science 1986). Two captures of
-    /// the same packets are no independent evidence, so agreement makes nothing more certain.
+    /// the same packets are no independent evidence, so agreement makes nothing more certain: the first
+    /// one's own stay if the other would raise its first suspect.
     #[must_use]
     pub(super) fn pool(one: &[Suspicion], other: &[Suspicion]) -> Vec<Suspicion> {
         let of = |list: &[Suspicion], suspect| {
@@ -416,6 +417,9 @@ impl Model {
             .collect();
         let sum: f64 = out.iter().map(|one| one.probability).sum();
         out.iter_mut().for_each(|one| one.probability /= sum.max(f64::MIN_POSITIVE));
+        if one.first().is_some_and(|first| of(&out, first.suspect) > first.probability) {
+            return one.to_vec();
+        }
         out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         out
     }
