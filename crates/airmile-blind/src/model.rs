@@ -341,6 +341,10 @@ impl Model {
         let table = Self::table(evidence);
         let mut probabilities = table.probabilities(&features.values);
         share_queue(&mut probabilities, (features, evidence), table);
+        // A constant rate is no evidence for a radio link.
+        if features.is_served_evenly && probabilities[0] > probabilities[1] {
+            equal(&mut probabilities, [Suspect::Radio, Suspect::Wireline]);
+        }
         for (suspect, excluded) in [
             // Not a cellular network.
             (Suspect::Radio, Self::no_radio(features)),
@@ -457,7 +461,8 @@ impl Model {
     #[must_use]
     pub fn hidden_queue(features: &Features) -> Option<(HiddenQueue, f64)> {
         // The radio's losses are known: these are the line's.
-        let suspects = Self::judge(&Features { line_loses: true, ..*features });
+        let known = Features { line_loses: true, is_served_evenly: false, ..*features };
+        let suspects = Self::judge(&known);
         let radio = suspects.iter().find(|one| one.suspect == Suspect::Radio)?;
         let first = suspects.iter().find(|one| one.suspect != Suspect::Radio)?;
         let queue = match first.suspect {
