@@ -341,6 +341,10 @@ impl Model {
         let table = Self::table(evidence);
         let mut probabilities = table.probabilities(&features.values);
         share_queue(&mut probabilities, (features, evidence), table);
+        // A constant rate is no evidence for a radio link.
+        if features.is_served_evenly && probabilities[0] > probabilities[1] {
+            equal(&mut probabilities, [Suspect::Radio, Suspect::Wireline]);
+        }
         for (suspect, excluded) in [
             // Not a cellular network.
             (Suspect::Radio, Self::no_radio(features)),
@@ -400,7 +404,8 @@ impl Model {
 
     /// Probabilities from two captures of the same transfers: their geometric means (a logarithmic
     /// opinion pool with equal weights; Genest and Zidek, Statistical Science 1986). Two captures of
-    /// the same packets are no independent evidence, so agreement makes nothing more certain.
+    /// the same packets are no independent evidence, so agreement makes nothing more certain: the first
+    /// one's own stay if the other would raise its first suspect.
     #[must_use]
     pub(super) fn pool(one: &[Suspicion], other: &[Suspicion]) -> Vec<Suspicion> {
         let of = |list: &[Suspicion], suspect| {
@@ -416,6 +421,9 @@ impl Model {
             .collect();
         let sum: f64 = out.iter().map(|one| one.probability).sum();
         out.iter_mut().for_each(|one| one.probability /= sum.max(f64::MIN_POSITIVE));
+        if one.first().is_some_and(|first| of(&out, first.suspect) > first.probability) {
+            return one.to_vec();
+        }
         out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         out
     }
@@ -453,7 +461,8 @@ impl Model {
     #[must_use]
     pub fn hidden_queue(features: &Features) -> Option<(HiddenQueue, f64)> {
         // The radio's losses are known: these are the line's.
-        let suspects = Self::judge(&Features { line_loses: true, ..*features });
+        let known = Features { line_loses: true, is_served_evenly: false, ..*features };
+        let suspects = Self::judge(&known);
         let radio = suspects.iter().find(|one| one.suspect == Suspect::Radio)?;
         let first = suspects.iter().find(|one| one.suspect != Suspect::Radio)?;
         let queue = match first.suspect {

@@ -3,8 +3,8 @@
 
 /// Windows over which a rate is measured (chosen here: some HARQ round trips of 8 ms, TS
 /// 36.321, 5.4.2; and a multiple of it).
-const SHORT_NS: i64 = 100_000_000;
-const LONG_NS: i64 = 400_000_000;
+pub(super) const SHORT_NS: i64 = 100_000_000;
+pub(super) const LONG_NS: i64 = 400_000_000;
 const PEAK_NS: i64 = 20_000_000;
 /// A gap this long is a pause of the sender or the scheduler (chosen here).
 const PAUSE_NS: i64 = 200_000_000;
@@ -200,7 +200,7 @@ pub(super) fn mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Standard deviation over the mean.
-fn variation(values: &[f64]) -> f64 {
+pub(super) fn variation(values: &[f64]) -> f64 {
     match mean(values) {
         Some(mean) if values.len() >= ENOUGH && mean > 0.0 => {
             let square = |v: &f64| (v - mean) * (v - mean);

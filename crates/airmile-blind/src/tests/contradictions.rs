@@ -176,3 +176,85 @@ fn behind_a_proxy_a_pace_may_be_a_lines() {
     let shared = of(&features);
     assert!((shared[0] - shared[1]).abs() < 1e-9 && (shared[0] - (pace + line) / 2.0).abs() < 1e-9);
 }
+
+/// A server's capture of a line of 1 Mbit/s with 4 MB of buffer: recorded features. Its queue is longer than
+/// those of the fit's lines, and it loses nothing; but one rate is no evidence for a radio link.
+#[test]
+fn a_queue_that_is_served_at_one_rate_is_not_the_radios() {
+    let list = phone(&[(0, 50, 300)]);
+    let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    (features.transport, features.begun_before) = (TransportKind::Stamped, false);
+    (features.base_rtt_ns, features.queue_ms) = (Some(76000000), Some(8e+03));
+    features.place = CaptureSite::Server;
+    features.values = [
+        0.9899, 0.0, 0.0, 0.0, 0.007572, 0.0, 0.0, 0.002524, 0.0, 0.0, 5.059, 6.715, 7.307, 4.208,
+        0.0, 0.1118, 0.02997, -0.4755, 0.0, -0.001085, 0.6588, 0.0542, 0.276, 1.675, 2.071, 0.8753,
+        0.7493, 0.1043,
+    ];
+    let of = |features: &Features| Model::judge(features)[0];
+    let first = of(&features);
+    assert!(first.suspect == Suspect::Radio && first.probability > 0.9);
+    features.is_served_evenly = true;
+    let first = of(&features);
+    assert!(first.probability < 0.5 && !Model::names(&features, &first), "{first:?}");
+    // A line that is first anyway stays as it is.
+    features.values[SENT_AGAIN] = 0.5;
+    let even = Model::judge(&features);
+    assert_eq!(
+        (even[0].suspect, even),
+        (Suspect::Wireline, {
+            features.is_served_evenly = false;
+            Model::judge(&features)
+        })
+    );
+}
+
+/// Data at a server, acknowledged at these times in ms.
+fn acknowledged(times: impl Iterator<Item = i64>) -> Features {
+    let mut phones = CapturedPhones::new();
+    let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
+    phones.push(&syn(0, Direction::Ul));
+    phones.push(&syn(MS / 20, Direction::Dl));
+    phones.push(&packet(40 * MS, Direction::Ul, 1, 0));
+    phones.push(&packet(41 * MS, Direction::Ul, 1, 300));
+    for n in 0..900 {
+        phones.push(&packet(42 * MS + n, Direction::Dl, n * 1_000, 1_000));
+    }
+    for (n, at) in (1..=900).zip(times) {
+        let mut ack = packet(at * MS, Direction::Ul, 301, 0);
+        ack.ack = ack.ack.map(|ack| TracedAck { offset_bytes: n * 1_000, ..ack });
+        phones.push(&ack);
+    }
+    let phone = phones.finish().remove(0);
+    Features::from_spans(&phone, &phone.transfers(20_000)).unwrap()
+}
+
+/// A line makes up for what a later link delays; a radio link that repairs a block does not.
+#[test]
+fn a_line_serves_its_queue_evenly() {
+    // Numbers of 0 to 7 by a linear congruential generator.
+    let mut state = 1_i64;
+    let mut any = || {
+        state = (state * 1_103_515_245 + 12_345) % (1 << 31);
+        state / 65_536 % 8
+    };
+    let check = |times: &mut dyn Iterator<Item = i64>, expected: bool| {
+        assert_eq!(acknowledged(times).is_served_evenly, expected);
+    };
+    check(&mut (1..=900).map(|n| 82 + 10 * n), true);
+    check(&mut (1..=900).map(|n| 82 + 10 * n + any()), true);
+    let mut at = 82;
+    let mut repairs = (1..=900).map(|_| {
+        at += if any() == 0 { 24 } else { 8 };
+        at
+    });
+    check(&mut repairs, false);
+    let mut at = 82;
+    let mut fades = (1..=900).map(|n| {
+        at += if n / 100 % 2 == 0 { 5 } else { 15 };
+        at
+    });
+    check(&mut fades, false);
+    // No queue stands.
+    check(&mut (1..=900).map(|n| 82 + n / 90), false);
+}

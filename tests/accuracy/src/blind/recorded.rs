@@ -69,6 +69,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
         ns: ns.parse().with_context(fails)?,
         bytes: bytes.parse().with_context(fails)?,
         queue_ms: None,
+        is_served_evenly: false,
         rate: 0.0,
         path_queue: None,
         loses_on_path: false,
