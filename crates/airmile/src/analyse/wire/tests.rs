@@ -14,6 +14,7 @@ impl Wire {
             hosts: Vec::new(),
             arrivals: Arrivals::new(),
             answers: None,
+            exchanges: Vec::new(),
             name: "phone.pcapng".to_owned(),
             clocks: Vec::new(),
             clock_error_ns: 0,
