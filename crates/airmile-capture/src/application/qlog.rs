@@ -231,7 +231,10 @@ impl Qlog {
                 let epoch = of("epoch").filter(|_| clock != Some("monotonic"));
                 epoch.or_else(|| of("wall_clock_time"))
             }
-            Some(_) => common.number("reference_time", found).and_then(ns_of_ms),
+            Some(_) => {
+                let ms = common.number("reference_time", found);
+                ms.and_then(|ms| ns_of_ms(if self.in_us { ms / 1e3 } else { ms }))
+            }
             None => None,
         };
         self.reference_ns = reference.unwrap_or(0);
@@ -322,7 +325,6 @@ impl Qlog {
     fn close(&mut self, found: &mut Gathered) {
         let base_ns = match self.format {
             TimeFormat::Absolute => 0,
-            TimeFormat::Relative | TimeFormat::Delta if self.in_us => self.reference_ns / 1_000,
             TimeFormat::Relative | TimeFormat::Delta => self.reference_ns,
         };
         for (group, connection) in std::mem::take(&mut self.connections) {

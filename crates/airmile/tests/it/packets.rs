@@ -154,9 +154,8 @@ fn a_short_snap_length_is_told() {
     fs::write(&path, snapped(2, 30)).unwrap();
     let (report, _) = study(&path);
     assert_eq!(report.quality.packets, 2);
-    let says = "2 packets in 1.0 s: 1 TCP and 0 UDP flows of 1 user, 0 of them large downloads (over 1 MB in over \
-                5 s); 3 of 5 frames \
-                left out: cut within a header";
+    let says = "2 packets in 4.0 s: 1 TCP and 0 UDP flows of 1 user, 0 of them large downloads \
+                (over 1 MB in over 5 s); 3 of 5 frames left out: cut within a header";
     assert_eq!(report.says, says);
     assert!(advises("capture longer headers") && !advises("capture while one runs"));
     let says = diagnosis_of(std::slice::from_ref(&path)).session.says;
