@@ -283,8 +283,8 @@ impl Blind {
     fn suspects(&self, phone: &CapturedPhone, one: &PlacedTransfer) -> Judged {
         let (span, bytes) = (one.span, one.measures.bytes);
         let spans = std::slice::from_ref(&span);
-        let (is_inside, seen) =
-            (phone.place == CaptureSite::Inside, phone.place != CaptureSite::Between);
+        let is_inside = phone.place == CaptureSite::Inside;
+        let seen = !is_inside && phone.place != CaptureSite::Between;
         let shares = if is_inside { Shares::default() } else { phone.split(&span).of_bytes(bytes) };
         let features = seen.then(|| Features::from_spans(phone, spans)).flatten();
         let features = features.map(|features| Features {
