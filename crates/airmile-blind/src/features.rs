@@ -20,6 +20,10 @@ const THIN_BYTES: u64 = 120_000;
 /// An application paces itself if less than this arrives at a time: data that waits leaves in whole
 /// segments, and each host takes this much (RFC 9293, 3.7.1).
 const LEAST_MSS: f64 = 536.0;
+/// A cell has no queue for a phone to which it sends this much at once, and then nothing for that long
+/// (chosen here: of the bench's cells the most is 4 segments and 8 ms).
+const BURST_SEGMENTS: f64 = 10.0;
+const BURST_GAP_S: f64 = 0.012;
 /// TCP whose share of the time with an upload in the way is less than this has none (chosen here).
 const NO_UPLOAD: f64 = 0.02;
 /// Number of features.
@@ -298,6 +302,13 @@ impl Features {
     #[must_use]
     pub(super) fn is_trickle(&self) -> bool {
         self.values[BATCH] < (LEAST_MSS / 1_500.0).ln()
+    }
+
+    /// Whether data comes in bursts at a rate far above its mean, at a pace that is its sender's.
+    #[must_use]
+    pub(super) fn comes_in_bursts(&self) -> bool {
+        let segments = self.values[BATCH].exp();
+        segments >= BURST_SEGMENTS && segments * 1_500.0 >= BURST_GAP_S * self.rate
     }
 
     /// Whether data was sent again.

@@ -371,6 +371,7 @@ impl Model {
             (&[Suspect::Wireline], features.loses_elsewhere()),
             (&[Suspect::Radio, Suspect::Wireline], is_empty && !loses),
             (&[Suspect::Radio, Suspect::Wireline], features.is_trickle()),
+            (&[Suspect::Radio], features.comes_in_bursts()),
         ] {
             if contradicted {
                 strike_out(&mut probabilities, suspects);

@@ -142,6 +142,22 @@ fn few_datagrams_name_nothing() {
     assert_eq!((judged(99), judged(101)), (0, Suspect::ALL.len()));
 }
 
+/// 18 datagrams at 450 Mbit/s, and 20 ms later the next: a full window and its acknowledgements.
+#[test]
+fn bursts_of_a_sender_are_no_cell() {
+    let mut phones = CapturedPhones::new();
+    let mut take =
+        |us: i64, down| note(&mut phones, us * 1_000, down, (40_000, 443), &[0xc3, 0, 0, 0, 1]);
+    take(0, false);
+    (0..600).for_each(|n| take(50_000 + n / 18 * 20_000 + n % 18 * 22, true));
+    let phone = phones.finish().remove(0);
+    let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
+    let first = |features: &Features| Model::judge(features)[0].suspect;
+    assert_ne!(first(&features), Suspect::Radio);
+    // By the pattern alone it is one.
+    assert_eq!(first(&Features { rate: f64::MAX, ..features }), Suspect::Radio);
+}
+
 /// Neither loopback nor a VPN on the phone crosses a cell.
 #[test]
 fn connections_that_end_inside_a_host_name_nothing() {
