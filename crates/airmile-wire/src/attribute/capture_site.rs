@@ -85,6 +85,7 @@ const INSIDE_NETWORKS: usize = 4;
 /// Whether the connections of an address end inside its host, by the round trips to its servers: over
 /// loopback, or at a VPN, which has a private address and answers for servers of all networks (IPv4: of
 /// 16 bits, IPv6: of 32) at once.
+#[must_use]
 pub fn ends_inside(own: Address, rtts_ns: impl Iterator<Item = (Address, i64)>) -> bool {
     let mut least_ns: BTreeMap<Address, i64> = BTreeMap::new();
     for (server, rtt_ns) in rtts_ns.filter(|(server, _)| !server.is_private()) {
