@@ -14,6 +14,16 @@ const MIN_DATAGRAM_BPS: f64 = 120e3;
 /// Datagrams with less payload from the phone than this share of that to it are acknowledgements
 /// (chosen here: QUIC's take 2 to 5 %).
 const OF_ACKS: f64 = 0.15;
+/// Fewer bytes are too few packets, some hundred, to show a queue or a pace (chosen here: 100 of QUIC's
+/// least size, RFC 9000, 14.1).
+const THIN_BYTES: u64 = 120_000;
+/// An application paces itself if less than this arrives at a time: data that waits leaves in whole
+/// segments, and each host takes this much (RFC 9293, 3.7.1).
+const LEAST_MSS: f64 = 536.0;
+/// A cell has no queue for a phone to which it sends this much at once, and then nothing for that long
+/// (chosen here: of the bench's cells the most is 4 segments and 8 ms).
+const BURST_SEGMENTS: f64 = 10.0;
+const BURST_GAP_S: f64 = 0.012;
 /// TCP whose share of the time with an upload in the way is less than this has none (chosen here).
 const NO_UPLOAD: f64 = 0.02;
 /// Number of features.
@@ -53,6 +63,8 @@ pub const NAMES: [&str; N_FEATURES] = [
 
 /// Index of the first feature from arrivals alone: those before need TCP's headers.
 pub(super) const FIRST_OF_ARRIVALS: usize = 15;
+/// Index of the mean bytes of a batch in whole segments, as a logarithm.
+pub(super) const BATCH: usize = 20;
 /// Index of the share of the time in which a queue held the sender's packets.
 const QUEUE_SHARE: usize = 0;
 /// Index of the share of the time in which losses were repaired, and of what was sent again.
@@ -281,6 +293,25 @@ impl Features {
     #[must_use]
     pub(super) fn may_be_a_cells_queue(&self) -> bool {
         self.queue_ms.is_some_and(|ms| ms >= STANDING_MS) && !self.line_loses
+    }
+
+    /// Whether so few packets arrived that their pattern may be by chance.
+    #[must_use]
+    pub(super) const fn is_thin(&self) -> bool {
+        self.bytes < THIN_BYTES
+    }
+
+    /// Whether no data waited in a queue: messages smaller than a segment arrive one by one.
+    #[must_use]
+    pub(super) fn is_trickle(&self) -> bool {
+        self.values[BATCH] < (LEAST_MSS / 1_500.0).ln()
+    }
+
+    /// Whether data comes in bursts at a rate far above its mean, at a pace that is its sender's.
+    #[must_use]
+    pub(super) fn comes_in_bursts(&self) -> bool {
+        let segments = self.values[BATCH].exp();
+        segments >= BURST_SEGMENTS && segments * 1_500.0 >= BURST_GAP_S * self.rate
     }
 
     /// Whether data was sent again.

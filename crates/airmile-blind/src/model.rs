@@ -147,10 +147,11 @@ impl Evidence {
         let late = features.lacks_start(LATE_SHARE);
         match (features.place, features.transport) {
             _ if features.one_way => None,
-            (CaptureSite::Server, TransportKind::Datagrams) | (CaptureSite::Between, _) => None,
+            (CaptureSite::Server, TransportKind::Datagrams) => None,
+            (CaptureSite::Between | CaptureSite::Inside, _) => None,
             (CaptureSite::Server, _) => Some(Self::Server),
             // A call, a game or a tunnel: its rate is its own, or unknown flows share it.
-            (_, TransportKind::Datagrams) if !features.is_quic => None,
+            (_, TransportKind::Datagrams) if !features.is_quic || features.is_thin() => None,
             (_, TransportKind::Datagrams) => Some(Self::Datagrams),
             (_, TransportKind::Stamped | TransportKind::Plain) if late => Some(Self::Late),
             (_, TransportKind::Stamped) => Some(Self::Stamped),
@@ -373,10 +374,16 @@ impl Model {
             (&[Suspect::UplinkQueue], !features.uploads),
             (&[Suspect::Wireline], features.loses_elsewhere()),
             (&[Suspect::Radio, Suspect::Wireline], is_empty && !loses),
+            (&[Suspect::Radio, Suspect::Wireline], features.is_trickle()),
+            (&[Suspect::Radio], features.comes_in_bursts()),
         ] {
             if contradicted {
                 strike_out(&mut probabilities, suspects);
             }
+        }
+        if features.is_thin() {
+            doubt(&mut probabilities, Suspect::Radio);
+            doubt(&mut probabilities, Suspect::Wireline);
         }
         if is_empty && loses {
             // A policer on the line needs no queue; it becomes no more probable by that.

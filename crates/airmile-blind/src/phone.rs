@@ -11,7 +11,7 @@ use super::span::{PAUSE_NS, TransferSpan, TransportKind, joined, within};
 use super::user::UserDownlink;
 use airmile_wire::attribute::{
     Attribution, CaptureSite, INITIAL_WINDOW_BYTES, MIN_RADIO_RTT_NS, PathChanges, PayloadBegin,
-    PolicedSpan, SenderModel, Shares, Sides, WaitSpan, payload_begin,
+    PolicedSpan, SenderModel, Shares, Sides, WaitSpan, ends_inside, payload_begin,
 };
 use airmile_wire::tcp::TracedPacket;
 
@@ -142,9 +142,11 @@ impl CapturedPhones {
             let datagrams = user.address.and_then(|address| clients.remove(&address));
             phones.push(CapturedPhone::from_user(user, datagrams.unwrap_or_default(), pause_ns));
         }
-        let alone = clients.into_values();
-        let of_datagrams = |of| CapturedPhone::from_user(UserDownlink::default(), of, pause_ns);
-        phones.extend(alone.map(of_datagrams));
+        phones.extend(clients.into_iter().map(|(address, of)| {
+            let mut alone = UserDownlink::default();
+            alone.address = Some(address);
+            CapturedPhone::from_user(alone, of, pause_ns)
+        }));
         phones.sort_by_key(|phone| std::cmp::Reverse(phone.bytes));
         phones
     }
@@ -343,7 +345,8 @@ impl CapturedPhone {
     /// Whether its round trips are too short for a cellular link.
     #[must_use]
     pub fn excludes_radio(&self) -> bool {
-        self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
+        self.place != CaptureSite::Inside
+            && self.base_rtt_ns.is_some_and(|ns| ns < MIN_RADIO_RTT_NS)
     }
 
     /// Answered requests over TCP: their times, and how long the first byte took.
@@ -382,6 +385,9 @@ impl CapturedPhone {
         let place = sides.place();
         // At the server, acknowledgements show what arrived at the phone.
         let at_server = place == CaptureSite::Server;
+        let each = user.connections.values();
+        let each = each.filter_map(|one| Some((one.server?, one.model.upstream_rtt_ns()?)));
+        let is_inside = user.address.is_some_and(|address| ends_inside(address, each));
         let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
         let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();
         for one in user.connections.values() {
@@ -433,6 +439,7 @@ impl CapturedPhone {
         let arrivals = if at_server { user.acked } else { user.arrivals };
         let datagrams_pauses = datagrams.pauses.iter();
         let place = match place {
+            _ if is_inside => CaptureSite::Inside,
             CaptureSite::Unknown if is_at_quic_server(datagrams.sides) => CaptureSite::Server,
             place => place,
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use airmile_blind::{CapturedPhone, CapturedPhones, Features, Model, TransportKind};
 use airmile_io::FileReport;
-use airmile_io::capture::{SLOT_NS, read_capture};
+use airmile_io::capture::{SLOT_NS, WITHOUT_ROOT, read_capture};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
@@ -167,6 +167,9 @@ pub fn captured_file(
     let mut phone = phones.next().filter(has_data);
     if let Some(phone) = &mut phone {
         let others: Vec<u64> = phones.map(|phone| phone.bytes).collect();
+        if report.records.contains_key(WITHOUT_ROOT) {
+            phone.place = CaptureSite::Inside;
+        }
         let most_ns = if phone.place == CaptureSite::Server { SLOT_NS } else { 0 };
         let coarse = report.coarse_clock(most_ns);
         phone.mistimed |= coarse.is_some();
@@ -250,8 +253,10 @@ pub fn captured_files(
 
 const fn near(phone: &CapturedPhone) -> u8 {
     match phone.place {
-        CaptureSite::Phone => 3,
-        CaptureSite::Unknown => 2,
+        CaptureSite::Phone => 4,
+        CaptureSite::Unknown => 3,
+        // The times of what arrived are those of the phone.
+        CaptureSite::Inside => 2,
         // At the server acknowledgements stand for arrivals.
         CaptureSite::Server => 1,
         CaptureSite::Between => 0,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Cause, Direction, EcnSource, Phases, TtiIndex, Verdict};
-use airmile_wire::attribute::Reason;
+use airmile_wire::attribute::{CaptureSite, Reason};
 use airmile_wire::compare::RestartsSeen;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -314,12 +314,10 @@ pub(crate) enum Statement {
         cut: u64,
         frames: u64,
     },
-    /// Captures only at the server.
-    CapturedAtServer,
     /// The capture holds the packets of one direction alone.
     OneDirection,
-    /// Captures only between phone and server.
-    CapturedBetween,
+    /// Captures only where they do not show how data arrived over the air.
+    Captured(CaptureSite),
     /// Too few packets for a pattern.
     TooLittle,
     /// No suspect is probable enough for all transfers.

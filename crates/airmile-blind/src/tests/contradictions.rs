@@ -1,6 +1,6 @@
 //! What contradicts a suspect, and for which transfers.
 
-use super::super::features::{N_FEATURES, NAMES, SENT_AGAIN};
+use super::super::features::{BATCH, N_FEATURES, NAMES, SENT_AGAIN};
 use super::*;
 
 /// A connection whose request at `asked` ms is answered, after a round trip of 50 ms, by segments a ms
@@ -257,4 +257,43 @@ fn a_line_serves_its_queue_evenly() {
     check(&mut fades, false);
     // No queue stands.
     check(&mut (1..=900).map(|n| 82 + n / 90), false);
+}
+
+/// A queue shows in whole segments, and in some hundred of them.
+#[test]
+fn too_few_packets_or_small_messages_show_no_queue() {
+    let list = phone(&[(0, 50, 300)]);
+    let features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
+    let of_queues = |features: &Features| {
+        let judged = Model::judge(features);
+        assert!((judged.iter().map(|one| one.probability).sum::<f64>() - 1.0).abs() < 1e-9);
+        let queues = [Suspect::Radio, Suspect::Wireline];
+        let each = judged.iter().filter(|one| queues.contains(&one.suspect));
+        each.map(|one| one.probability).sum::<f64>()
+    };
+    assert!(of_queues(&features) > 0.01);
+    assert!(of_queues(&Features { bytes: 119_999, ..features }) < 0.003);
+    let mut trickle = features;
+    trickle.values[BATCH] = (500.0_f64 / 1_500.0).ln();
+    assert!(of_queues(&trickle) < 0.003);
+}
+
+/// Messages of 40 to 460 bytes at times of their own, in a capture that began within the connection.
+#[test]
+fn small_messages_are_no_slow_line() {
+    let mut phones = CapturedPhones::new();
+    let (mut at, mut down) = (0, 0);
+    for n in 0..3_000_i64 {
+        let bytes = 40 + n * 7_919 % 420;
+        phones.push(&packet(at, Direction::Dl, down, bytes as u32));
+        (at, down) = (at + (5 + n * 104_729 % 70) * MS, down + bytes);
+        let mut ack = packet(at - MS, Direction::Ul, 0, 0);
+        ack.ack.iter_mut().for_each(|ack| ack.offset_bytes = down);
+        phones.push(&ack);
+    }
+    let phone = phones.finish().remove(0);
+    let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
+    assert!(features.bytes > 500_000);
+    let first = Model::judge(&features)[0];
+    assert!(!matches!(first.suspect, Suspect::Radio | Suspect::Wireline), "{first:?}");
 }

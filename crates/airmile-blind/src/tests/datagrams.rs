@@ -127,3 +127,71 @@ fn no_link_is_a_suspect_if_packets_never_waited() {
     features.begun_before = true;
     assert_eq!(links(&features, Some(0.0), 40), alone);
 }
+
+/// A hundred datagrams are some rounds of a slow start: their pattern is by chance.
+#[test]
+fn few_datagrams_name_nothing() {
+    let judged = |n: i64| {
+        let mut phones = CapturedPhones::new();
+        let mut take = |at, down| note(&mut phones, at, down, (40_000, 443), &[0xc3, 0, 0, 0, 1]);
+        take(0, false);
+        (0..n).for_each(|n| take((50 + n + n / 10 * 5) * MS, true));
+        let phone = phones.finish().remove(0);
+        Model::judge(&Features::from_spans(&phone, &phone.transfers(20_000)).unwrap()).len()
+    };
+    assert_eq!((judged(99), judged(101)), (0, Suspect::ALL.len()));
+}
+
+/// 18 datagrams at 450 Mbit/s, and 20 ms later the next: a full window and its acknowledgements.
+#[test]
+fn bursts_of_a_sender_are_no_cell() {
+    let mut phones = CapturedPhones::new();
+    let mut take =
+        |us: i64, down| note(&mut phones, us * 1_000, down, (40_000, 443), &[0xc3, 0, 0, 0, 1]);
+    take(0, false);
+    (0..600).for_each(|n| take(50_000 + n / 18 * 20_000 + n % 18 * 22, true));
+    let phone = phones.finish().remove(0);
+    let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
+    let first = |features: &Features| Model::judge(features)[0].suspect;
+    assert_ne!(first(&features), Suspect::Radio);
+    // By the pattern alone it is one.
+    assert_eq!(first(&Features { rate: f64::MAX, ..features }), Suspect::Radio);
+}
+
+/// Neither loopback nor a VPN on the phone crosses a cell.
+#[test]
+fn connections_that_end_inside_a_host_name_nothing() {
+    let mut phones = CapturedPhones::new();
+    let [phone, server] =
+        [(Address::v4([127, 0, 0, 1]), 40_000), (Address::v4([127, 0, 0, 1]), 4_433)];
+    let mut take = |at, ends| phones.note(&Packet::udp(at, ends, 1_200, &[0xc3, 0, 0, 0, 1]));
+    take(0, [phone, server]);
+    (0..1_000).for_each(|n| take((50 + n) * MS, [server, phone]));
+    let phone = phones.finish().remove(0);
+    let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
+    assert_eq!((phone.place, features.is_quic), (CaptureSite::Inside, true));
+    assert!(Model::judge(&Features { place: phone.place, ..features }).is_empty());
+
+    let place = |rtts_ms: [i64; 4]| {
+        let mut phones = CapturedPhones::new();
+        for (flow, rtt_ms) in rtts_ms.into_iter().enumerate() {
+            let server = Address::v4([50 + flow as u8, 1, 2, 3]);
+            let mut take = |ms: i64, dir, flags, bytes| {
+                let phone = Address::v4([10, 8, 0, 1]);
+                phones.ends =
+                    Some(if dir == Direction::Dl { [server, phone] } else { [phone, server] });
+                let packet = packet((flow as i64 * 1_000 + ms) * MS, dir, 0, bytes);
+                phones.push(&TracedPacket { flow: flow as u64, flags, ..packet });
+            };
+            take(0, Direction::Ul, TcpFlags::SYN, 0);
+            take(rtt_ms, Direction::Dl, TcpFlags(0x12), 0);
+            take(rtt_ms + 1, Direction::Ul, TcpFlags::ACK, 300);
+            take(rtt_ms + 300, Direction::Dl, TcpFlags::ACK, 1_000);
+        }
+        phones.finish().remove(0).place
+    };
+    assert_eq!(
+        (place([1, 2, 3, 9]), place([1, 2, 3, 40])),
+        (CaptureSite::Inside, CaptureSite::Phone)
+    );
+}

@@ -4,7 +4,8 @@
 //! one to the server, so such a capture contains connections that never leave the phone.
 //! It is recognised by the trailer that it can append to a frame, and by the address that
 //! it assigns to the phone (both according to its public documentation; no such capture
-//! was available).
+//! was available). Other such applications for Android give all packets the same two hardware
+//! addresses (by public captures).
 
 use std::net::Ipv4Addr;
 
@@ -15,6 +16,8 @@ const TRAILER_BYTES: usize = 32;
 const TRAILER_MAGIC: [u8; 4] = [0x01, 0x07, 0x20, 0x21];
 /// The phone's address on the VPN.
 const VPN_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 215, 173, 1);
+/// The hardware addresses of both ends, in either order.
+const VPN_ENDS: [[u8; 6]; 2] = [[0, 0x1a, 0x11, 0, 0, 1], [0, 0x1a, 0x11, 0, 0, 2]];
 
 /// The sign that the phone's own VPN captured a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +26,11 @@ pub enum VpnSign {
     Trailer,
     /// By the address of PCAPdroid's VPN.
     Address,
+    /// By hardware addresses that no adapter has.
+    Hardware,
 }
 
-/// Whether a frame comes from PCAPdroid without root.
+/// Whether a frame comes from a VPN on a phone that captures without root.
 #[must_use]
 pub fn vpn_sign(frame: &Frame<'_>) -> Option<VpnSign> {
     let data = frame.data;
@@ -33,6 +38,11 @@ pub fn vpn_sign(frame: &Frame<'_>) -> Option<VpnSign> {
     let trailer = data.len().checked_sub(TRAILER_BYTES).and_then(|at| data.get(at..at + 4));
     if whole && trailer == Some(&TRAILER_MAGIC) {
         return Some(VpnSign::Trailer);
+    }
+    let [one, other] = VPN_ENDS;
+    let is_between = |ends: [[u8; 6]; 2]| data.starts_with(ends.as_flattened());
+    if frame.link == link::ETHERNET && (is_between([one, other]) || is_between([other, one])) {
+        return Some(VpnSign::Hardware);
     }
     let ip = match frame.link {
         link::RAW | link::RAW_12 | link::RAW_14 | link::IPV4 => data,
@@ -78,6 +88,15 @@ mod tests {
             assert_eq!(vpn_sign(&frame(link::RAW, &ip)), Some(VpnSign::Address));
             let ethernet = [&[0; 12][..], &[8, 0], &ip].concat();
             assert_eq!(vpn_sign(&frame(link::ETHERNET, &ethernet)), Some(VpnSign::Address));
+        }
+        let [one, other] = VPN_ENDS;
+        for (ends, expected) in [
+            ([one, other], Some(VpnSign::Hardware)),
+            ([other, one], Some(VpnSign::Hardware)),
+            ([one, one], None),
+        ] {
+            let ethernet = [ends.as_flattened(), &[8, 0], &plain].concat();
+            assert_eq!(vpn_sign(&frame(link::ETHERNET, &ethernet)), expected);
         }
         assert_eq!(vpn_sign(&frame(link::RAW, &[0x45])), None);
         assert_eq!(vpn_sign(&frame(link::RAW, &[])), None);

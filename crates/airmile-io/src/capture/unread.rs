@@ -56,11 +56,12 @@ pub(super) fn note_vpn(file: &mut FileReport, frame: &Frame<'_>) {
     }
     let Some(sign) = vpn_sign(frame) else { return };
     let by = match sign {
-        VpnSign::Trailer => "its trailer",
-        VpnSign::Address => "its address, 10.215.173.1",
+        VpnSign::Trailer => "PCAPdroid's trailer",
+        VpnSign::Address => "PCAPdroid's address, 10.215.173.1",
+        VpnSign::Hardware => "hardware addresses that no adapter has",
     };
     let what = format!(
-        "PCAPdroid captured this without root (by {by}): its connections end on the phone, \
+        "a VPN on the phone captured this without root (by {by}): its connections end on the phone, \
          so that round trips, losses and windows are not those of the network; requests, their \
          times and the rate of bytes are (docs/phones.md)"
     );

@@ -1,5 +1,9 @@
 //! Where a capture was taken, from the round trips on the two sides of the monitor.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use airmile_model::packet::Address;
+
 use super::SenderModel;
 
 /// If one side's round trip is less than this share of the other's, the monitor is at
@@ -22,6 +26,8 @@ pub enum CaptureSite {
     Between,
     /// At the server.
     Server,
+    /// Inside a host: over loopback, or before a VPN on the phone that ends its connections.
+    Inside,
     /// Unknown: no round trip was measured.
     #[default]
     Unknown,
@@ -71,6 +77,30 @@ impl Sides {
     }
 }
 
+/// No path over a cell and the internet to servers in so many networks takes less than this to each
+/// (chosen here: a VPN on a phone answers after 1 to 9 ms in public captures).
+const INSIDE_NS: i64 = 10_000_000;
+const INSIDE_NETWORKS: usize = 4;
+
+/// Whether the connections of an address end inside its host, by the round trips to its servers: over
+/// loopback, or at a VPN, which has a private address and answers for servers of all networks (IPv4: of
+/// 16 bits, IPv6: of 32) at once.
+#[must_use]
+pub fn ends_inside(own: Address, rtts_ns: impl Iterator<Item = (Address, i64)>) -> bool {
+    let mut least_ns: BTreeMap<Address, i64> = BTreeMap::new();
+    for (server, rtt_ns) in rtts_ns.filter(|(server, _)| !server.is_private()) {
+        let least = least_ns.entry(server).or_insert(rtt_ns);
+        *least = rtt_ns.min(*least);
+    }
+    let network = |server: &Address| match server.words() {
+        [_, low] if server.is_v4() => low >> 16,
+        [high, _] => high >> 32,
+    };
+    let networks: BTreeSet<u64> = least_ns.keys().map(network).collect();
+    let at_once = || least_ns.values().all(|ns| *ns <= INSIDE_NS);
+    own.ip().is_loopback() || own.is_private() && networks.len() >= INSIDE_NETWORKS && at_once()
+}
+
 fn upper_quartile(mut values: Vec<i64>) -> Option<i64> {
     values.sort_unstable();
     values.get(values.len() * 3 / 4).copied()
@@ -79,6 +109,23 @@ fn upper_quartile(mut values: Vec<i64>) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A phone in Wi-Fi has near servers, too, and not only these.
+    #[test]
+    fn a_vpn_answers_at_once_for_servers_everywhere() {
+        let of = |own: [u8; 4], rtts_ms: &[([u8; 2], i64)]| {
+            let each =
+                rtts_ms.iter().map(|&([a, b], ms)| (Address::v4([a, b, 7, 1]), ms * 1_000_000));
+            ends_inside(Address::v4(own), each)
+        };
+        let vpn = [10, 8, 0, 1];
+        let all = [([54, 230], 1), ([46, 51], 2), ([52, 17], 9), ([65, 39], 4), ([65, 39], 900)];
+        assert!(of(vpn, &all));
+        // A resolver or a host nearby shows nothing.
+        assert!(of(vpn, &[&all[..], &[([192, 168], 40)]].concat()));
+        assert!(!of(vpn, &[&all[..], &[([8, 8], 11)]].concat()) && !of(vpn, &all[..3]));
+        assert!(!of([54, 77, 0, 1], &all) && of([127, 0, 0, 1], &[]));
+    }
 
     #[test]
     fn a_radio_link_on_a_long_path_is_no_phone() {

@@ -33,7 +33,7 @@ mod uploads;
 mod user_ecn;
 mod window;
 
-pub use capture_site::{CaptureSite, MIN_RADIO_RTT_NS, Sides};
+pub use capture_site::{CaptureSite, MIN_RADIO_RTT_NS, Sides, ends_inside};
 pub use connections::{Connection, ConnectionCollector};
 pub use downlink_delay::DownlinkDelay;
 pub use ecn::{EcnBins, EcnCount, EcnFeedback};

@@ -345,6 +345,27 @@ fn a_small_request_after_the_clients_own_pause() {
     assert_eq!(answered(57, 4_000)[1], 0);
 }
 
+/// Commands of Redis and their answers are small. In TLS such an exchange may be control: nobody waits
+/// for acknowledgements then, either.
+#[test]
+fn a_small_answer_after_the_clients_own_pause() {
+    let shares = |begin: &[u8], answered_ms: i64| {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.rounds(50, &[10, 20]);
+        wire.attribution.0.client_payload(begin);
+        wire.packet(3_000, Direction::Ul, TcpFlags::ACK, 14, None);
+        wire.packet(answered_ms, Direction::Dl, TcpFlags::ACK, 7, None);
+        let shares = wire.shares(140, answered_ms, None);
+        [Cause::FirstSlowStart, Cause::SenderLimited, Cause::Setup]
+            .map(|cause| shares.iter().find(|(one, _)| *one == cause).map_or(0, |(_, ms)| *ms))
+    };
+    assert_eq!(shares(b"*1\r\n", 3_050), [10, 2_850, 50]);
+    for answered_ms in [3_050, 4_000] {
+        assert_eq!(shares(&[23, 3, 3], answered_ms), [60, answered_ms - 200, 0]);
+    }
+}
+
 #[test]
 fn tls_is_set_up_not_asked_for() {
     let mut wire = Wire::open();

@@ -2,6 +2,7 @@
 
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::{Direction, Verdict};
+use airmile_wire::attribute::CaptureSite;
 use airmile_wire::compare::RestartsSeen;
 
 use super::{bounds, candidates, link, suspect, whole_percent};
@@ -79,16 +80,18 @@ fn statement(statement: &Statement) -> String {
             "No verdict: {cut} of {frames} frames are cut within a header, so their packets are not \
              known. Capture longer headers (`tcpdump -s 128`)."
         ),
-        Statement::CapturedAtServer => "No verdict: the capture was taken at the server and does \
-            not show how data arrived at the phone. Capture at the phone, and log its modem."
-            .into(),
         Statement::OneDirection => "No verdict: the capture holds the packets of one direction \
             alone, so it shows no round trips. Capture both directions."
             .into(),
-        Statement::CapturedBetween => "No verdict: the capture was taken between server and phone \
-            and does not show how data arrived at the phone. Capture at the phone, and log its \
-            modem."
+        Statement::Captured(CaptureSite::Inside) => "No verdict: the capture was taken inside the \
+            phone, where a VPN ends its connections, or over loopback: it shows nothing of the cell, \
+            nor of the servers. Log the modem, or capture with root (docs/phones.md)."
             .into(),
+        Statement::Captured(site) => format!(
+            "No verdict: the capture was taken {} and does not show how data arrived at the phone. \
+             Capture at the phone, and log its modem.",
+            if *site == CaptureSite::Server { "at the server" } else { "between server and phone" }
+        ),
         Statement::TooLittle => "No verdict: too few packets for a pattern, a rate as low as a \
             call's, or datagrams not known to be QUIC (`scrub` cuts its first bytes)."
             .into(),

@@ -172,8 +172,13 @@ impl SenderModel {
         let heard_ns = self.heard_ns.take().filter(|_| all_acked);
         let asked =
             self.requests.answered(packet, self.present_upstream_rtt_ns()).filter(|_| all_acked);
+        let was_idle = all_acked && self.requests.came_while_idle() && !self.window_full;
         self.requests.clear();
-        let released_ns = ack.map_or(now, |h| h.at_ns + up);
+        let mut released_ns = ack.map_or(now, |h| h.at_ns + up);
+        if let Some(last) = self.last_data_ns.filter(|_| was_idle) {
+            // What the client sent since then acknowledges nothing more.
+            released_ns = released_ns.min(last + self.base_rtt_ns());
+        }
         let update_ns = self.updates.before(now, up);
         let updated = update_ns.is_some_and(|ns| ns <= up + self.slack());
         let idle = all_acked && now - released_ns > self.slack() && !updated;

@@ -72,7 +72,7 @@ impl Blind {
 
 /// A log's clock by its requests, which a capture at the phone shows.
 fn by_requests(phone: &CapturedPhone, one: &Application) -> Option<ClockLine> {
-    let is_near = phone.place == CaptureSite::Phone;
+    let is_near = matches!(phone.place, CaptureSite::Phone | CaptureSite::Inside);
     is_near.then(|| clocks::of_requests(phone.requests_ns(), &one.log.transfers)).flatten()
 }
 
@@ -83,7 +83,7 @@ fn misfit_of(
     arrivals: &Arrivals,
     line: &Aligned,
 ) -> Option<String> {
-    let is_near = matches!(phone.place, CaptureSite::Phone | CaptureSite::Unknown);
+    let is_near = !matches!(phone.place, CaptureSite::Between | CaptureSite::Server);
     let found = || misfit(&one.log.transfers, arrivals, phone.requests_ns(), line);
     is_near.then(found).flatten()
 }

@@ -40,9 +40,8 @@ pub(super) fn statement(
             Statement::NoSuspect { n: of, suspects, counts, queued }
         }
         _ if phone.one_way => Statement::OneDirection,
-        (None, CaptureSite::Server) => Statement::CapturedAtServer,
-        (None, CaptureSite::Between) => Statement::CapturedBetween,
-        _ => Statement::TooLittle,
+        (None, CaptureSite::Phone | CaptureSite::Unknown) => Statement::TooLittle,
+        (None, site) => Statement::Captured(site),
     }
 }
 
@@ -136,6 +135,13 @@ pub(super) const OTHER_DIRECTION: (&str, &str) = (
     "capture without a filter on the direction (tcpdump without `src` or `dst`)",
 );
 
+/// What a capture lacks where connections end on the phone, and how to get it.
+pub(super) const NETWORK: (&str, &str) = (
+    "round trips, losses and windows of the network: a VPN on the phone (PCAPdroid without root) ends \
+     each connection there",
+    "capture with root, at the server, or log the modem (docs/phones.md)",
+);
+
 /// Time stamps that a phone's capture lacks, and how to get them.
 pub(super) const fn time_stamps(phone: &CapturedPhone) -> (&'static str, &'static str) {
     if phone.headers_cut {
@@ -169,6 +175,9 @@ pub(in super::super) fn missing(
             "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid) while the \
              transfer runs again",
         );
+    }
+    if place == CaptureSite::Inside {
+        add(MissingKind::Packets, NETWORK.0, NETWORK.1);
     }
     let without_cell = phone.is_some_and(CapturedPhone::excludes_radio);
     let is_idle = idle_links(judged).is_some();

@@ -59,12 +59,10 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
         let how = "check the interface and the filter, and capture while a transfer runs";
         look.lack(&what, how);
     }
-    if look.report.records.contains_key(WITHOUT_ROOT) {
-        look.lack(
-            "round trips, losses and windows of the network: the phone's VPN (PCAPdroid without \
-             root) ends each connection on the phone",
-            "capture with root, at the server, or log the modem (docs/phones.md)",
-        );
+    let is_inside = phone.as_ref().is_some_and(|phone| phone.place == CaptureSite::Inside);
+    if look.report.records.contains_key(WITHOUT_ROOT) || is_inside {
+        let (what, how) = facts::NETWORK;
+        look.lack(what, how);
     }
     let files = std::slice::from_ref(&look.report);
     let is_mostly_cut = FileReport::mostly_cut_frames(files).is_some();
@@ -98,6 +96,7 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
             spans.len(),
             if spans.len() == 1 { "" } else { "s" }
         )),
+        CaptureSite::Inside => {}
         CaptureSite::Between | CaptureSite::Server => {
             look.phone_side = Some(packets(
                 "the phone's side: the capture was not taken at the phone, so it does not show \

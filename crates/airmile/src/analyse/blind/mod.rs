@@ -154,7 +154,8 @@ impl Blind {
         let same = wire.filter(|wire| wire.name() == blind.name);
         blind.path = same.map_or_else(PathQueue::default, |wire| wire.path().clone());
         // Another capture may show where this one was taken.
-        let phone = blind.phone.as_mut().filter(|_| same.is_some_and(Wire::is_at_phone));
+        let phone = blind.phone.as_mut().filter(|phone| phone.place != CaptureSite::Inside);
+        let phone = phone.filter(|_| same.is_some_and(Wire::is_at_phone));
         phone.into_iter().for_each(|phone| phone.place = CaptureSite::Phone);
         for (name, phone) in read.servers {
             if let Some(why) = blind.place_server(&name, phone, (wire, same)) {
@@ -281,9 +282,10 @@ impl Blind {
     /// captures, the phone's own first.
     fn suspects(&self, phone: &CapturedPhone, one: &PlacedTransfer) -> Judged {
         let (span, bytes) = (one.span, one.measures.bytes);
-        let shares = phone.split(&span).of_bytes(bytes);
         let spans = std::slice::from_ref(&span);
-        let seen = phone.place != CaptureSite::Between;
+        let is_inside = phone.place == CaptureSite::Inside;
+        let seen = !is_inside && phone.place != CaptureSite::Between;
+        let shares = if is_inside { Shares::default() } else { phone.split(&span).of_bytes(bytes) };
         let features = seen.then(|| Features::from_spans(phone, spans)).flatten();
         let features = features.map(|features| Features {
             behind_proxy: self.behind_proxy,
@@ -303,7 +305,7 @@ impl Blind {
         let first = suspects.first().copied().filter(|_| agrees);
         let named = first.zip(features.as_ref()).filter(|(one, of)| Model::names(of, one));
         let named = named.map(|(first, _)| first);
-        let growth = phone.growth_after_pause(&span);
+        let growth = phone.growth_after_pause(&span).filter(|_| !is_inside);
         let bytes = bytes.filter(|_| one.application.is_none()).unwrap_or(span.bytes);
         Judged { span, bytes, features, shares, growth, suspects, named }
     }

@@ -212,7 +212,7 @@ impl Wire {
             CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
                 first.downstream_ns / 2
             }
-            CaptureSite::Phone => 0,
+            CaptureSite::Phone | CaptureSite::Inside => 0,
         };
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
