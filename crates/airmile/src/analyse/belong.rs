@@ -358,7 +358,11 @@ mod tests {
     fn without_an_offset_by_segments_the_shapes_must_agree() {
         let check = |common: f64, shape: f64, other_bytes: u64, expected: bool| {
             let found = Likeness { common, shape, bytes: [5_200_000, other_bytes] };
-            let why = unlike(&found, false, &Err(Unaligned::Unlike));
+            let (at_ns, drift_ppm, half_span_ns, error_ns) = (0, 0.0, S, S / 100);
+            let (offset_ns, rival_ns) = (0, None);
+            let line =
+                ClockLine { at_ns, offset_ns, drift_ppm, half_span_ns, error_ns, n: 0, rival_ns };
+            let why = unlike(&found, false, &Ok(line));
             assert_eq!(why.is_some(), expected, "{common} {shape} {why:?}");
         };
         // A split bearer that delivers in lumps.
@@ -366,6 +370,10 @@ mod tests {
         // Small streams fit into large ones, steady ones have the same shape.
         check(0.98, 0.63, 4_900_000, true);
         check(1.0, 0.99, 3_000_000, true);
+        // Nothing aligns them: the bytes must pass at the same time, too.
+        let found = |common| Likeness { common, shape: 0.95, bytes: [5_200_000, 4_900_000] };
+        assert!(unlike(&found(0.79), false, &Err(Unaligned::Unlike)).is_some());
+        assert!(unlike(&found(0.97), false, &Err(Unaligned::Unlike)).is_none());
         check(0.98, 0.99, 6_500_000, true);
     }
 
