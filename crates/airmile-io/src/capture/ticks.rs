@@ -12,10 +12,12 @@ const FINE_NS: f64 = 1e6;
 /// A clock's own error (chosen here: where times are whole microseconds, an error in the ticks counts once
 /// for each of them).
 const CLOCK_ERROR_NS: i64 = 20_000;
-/// A larger error is the pace of a punctual sender, by a fine clock, unless several packets have one time (chosen
-/// here: times are whole microseconds).
+/// A larger error is the pace of a punctual sender or line, by a fine clock, unless several packets have one time
+/// (chosen here: times are whole microseconds). So are digits below the ticks that are always the same: the times
+/// of a coarse clock have none.
 const ROUNDED_NS: i64 = 1_000;
-/// Share of the packets with the time of the one before them that shows that several have one time (chosen here).
+/// Share of the packets with the time of the two before them that shows that several have one time (chosen here;
+/// two are a packet and its acknowledgement).
 const ONE_TIME_SHARE: f64 = 0.05;
 /// Up to this many ticks that error stays below it (chosen here).
 const MAX_TICKS: i64 = 8;
@@ -37,7 +39,9 @@ pub(super) struct ClockTicks {
     /// The largest difference of a time between packets from a multiple, for each of its ticks.
     error_ns: i64,
     packets: u64,
-    /// Those with the time of the one before.
+    /// The last of them with the time of the newest.
+    at_newest: u64,
+    /// Those with the time of the two before.
     at_one_time: u64,
 }
 
@@ -46,7 +50,8 @@ impl ClockTicks {
     pub(super) fn push(&mut self, at_ns: i64) {
         self.packets += 1;
         let gap_ns = self.newest_ns.map_or(0, |newest| at_ns.saturating_sub(newest));
-        self.at_one_time += u64::from(self.newest_ns == Some(at_ns));
+        self.at_newest = if self.newest_ns == Some(at_ns) { self.at_newest + 1 } else { 1 };
+        self.at_one_time += u64::from(self.at_newest > 2);
         self.newest_ns = self.newest_ns.max(Some(at_ns));
         let longest_ns = gap_ns.saturating_mul(MAX_TICKS);
         if gap_ns <= 0 || gap_ns > self.ticks_ns.saturating_mul(MAX_TICKS) && self.gaps > 0 {
@@ -68,7 +73,8 @@ impl ClockTicks {
         let bits = (self.ticks_ns as f64 / FINE_NS).log2() * self.gaps.saturating_sub(1) as f64;
         let is_known = bits >= ENOUGH_BITS || self.packets >= PACKETS_A_TICK * (self.gaps + 1);
         let is_coarse = self.ticks_ns >= COARSE_NS - CLOCK_ERROR_NS;
-        let is_paced = self.error_ns > ROUNDED_NS
+        let below_ns = self.newest_ns.and_then(|ns| ns.checked_rem(self.ticks_ns));
+        let is_paced = (self.error_ns > ROUNDED_NS || self.error_ns == 0 && below_ns > Some(0))
             && (self.at_one_time as f64) < ONE_TIME_SHARE * self.packets as f64;
         (is_coarse && is_known && !is_paced).then_some(self.ticks_ns)
     }
@@ -136,7 +142,7 @@ mod tests {
         // An error of 1 µs in the ticks is 24 µs in 96 ms.
         check(apart(&[4_001_000, 4_000_000, 96_000_000], 300), Some(4_000_000));
         // One of 3 µs, with several packets at a time.
-        check(apart(&[4_003_000, 0, 4_000_000, 0], 300), Some(4_000_000));
+        check(apart(&[4_003_000, 0, 0, 4_000_000, 0], 300), Some(4_000_000));
     }
 
     #[test]
@@ -163,6 +169,15 @@ mod tests {
         for packets in [10, 12, 19, 20, 3_000] {
             check((0..packets).map(punctual), None);
         }
+        // A line that passes a packet each 20 ms, which is acknowledged at once.
+        let from = |ns: i64, packets: &[i64]| {
+            let times: Vec<i64> = apart(packets, 3_000).map(|at| at + ns).collect();
+            times
+        };
+        check(from(4_000_000, &[20_000_000, 0, 20_000_000]), None);
+        // The ticks of a clock have no digits below them, or have several packets.
+        check(from(0, &[20_000_000, 0, 20_000_000]), Some(20 * MS));
+        check(from(4_000_000, &[20_000_000, 0, 0]), Some(20 * MS));
         // Few packets, seconds apart.
         check(apart(&[1_000 * MS], 3), None);
     }

@@ -9,6 +9,8 @@ pub(super) struct Peak {
     pub(super) score: f64,
     /// The best correlation outside this peak.
     pub(super) next: f64,
+    /// Distance to the farthest lag whose score is less than [`RIVAL_LEAD`] lower, in bins.
+    pub(super) reach: f64,
     /// The lag that matches best by shape alone, if it is elsewhere or less than
     /// [`RIVAL_LEAD`] lower.
     pub(super) rival: Option<f64>,
@@ -74,8 +76,10 @@ pub(super) fn best_lag(
     let rival = highest(elsewhere).filter(|(_, shape)| *shape > least);
     let lag = at as f64 + vertex(&scores, at) - reach as f64;
     let rival = rival.map(|(other, _)| other as f64 - reach as f64);
+    let alike = scores.iter().enumerate().filter(|(_, other)| **other > score - RIVAL_LEAD);
+    let farthest = alike.map(|(other, _)| other.abs_diff(at)).max().unwrap_or(0) as f64;
     let at_border = at == 0 || at == 2 * reach;
-    let peak = Peak { lag, score, next, rival, at_border };
+    let peak = Peak { lag, score, next, reach: farthest, rival, at_border };
     (score > 0.0).then_some(peak)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{Aligned, ClockLine, Unaligned, through};
+use super::line::{Aligned, ClockLine, USUAL_DRIFT, Unaligned, through};
 
 /// The fastest packet of each direction is searched in bins of this width (chosen here: a
 /// drift of 500 ppm is half a millisecond in it).
@@ -10,6 +10,9 @@ const BIN_NS: i64 = 1_000_000_000;
 /// Where seconds without a queue are rare, bins are widened up to this (chosen here:
 /// enough to have the fastest packet of each direction at different times).
 const LONGEST_BIN_NS: i64 = 64_000_000_000;
+/// Where none of these has both directions, as of an upload that is answered at its end, one is widened up
+/// to this (chosen here).
+const ANY_BIN_NS: i64 = 4_096_000_000_000;
 /// Evidence that covers less of the time gives no error for its ends (chosen here).
 const COVERS: f64 = 0.6;
 /// Bins whose fastest round trip is this near to the fastest of all had no queue (chosen
@@ -61,7 +64,7 @@ pub fn may_be_split(pairs: &[PointPair], [near_ns, far_ns]: [i64; 2]) -> Option<
 
 /// Longer bins have both directions where queues leave few packets without delay.
 fn bin_widths_ns() -> impl Iterator<Item = i64> {
-    std::iter::successors(Some(BIN_NS), |ns| Some(ns * 4)).take_while(|ns| *ns <= LONGEST_BIN_NS)
+    std::iter::successors(Some(BIN_NS), |ns| Some(ns * 4)).take_while(|ns| *ns <= ANY_BIN_NS)
 }
 
 fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
@@ -71,11 +74,16 @@ fn fastest_of_both(pairs: &[PointPair]) -> Option<ClockLine> {
         |line: &ClockLine| 2.0 * line.half_span_ns as f64 >= (last_ns - first_ns) as f64 * COVERS;
     let mut best: Option<ClockLine> = None;
     for bin_ns in bin_widths_ns() {
+        let is_wide = bin_ns > LONGEST_BIN_NS;
+        if is_wide && best.is_some() {
+            break;
+        }
+        let drifted_ns = if is_wide { (bin_ns as f64 * USUAL_DRIFT) as i64 } else { 0 };
         // The known drift moves nothing within a bin.
         let drift = best.map_or(0.0, |line| line.drift_ppm * 1e-6);
         let gained = |at_ns: i64| ((at_ns - first_ns) as f64 * drift).round() as i64;
         if let Some((samples, fastest)) = without_queue(pairs, bin_ns, gained)
-            && let Some(line) = through(&samples, fastest / 2)
+            && let Some(line) = through(&samples, fastest / 2 + drifted_ns)
         {
             let rank = |line: &ClockLine| (!covers(line), line.error_ns);
             if best.is_none_or(|best| rank(&line) < rank(&best)) {

@@ -108,6 +108,18 @@ fn the_ways_of_a_round_trip_bound_the_offset() {
     assert_eq!(between_points(&[]), Err(Unaligned::Nothing));
 }
 
+/// A proxy takes an upload, and its server answers after 90 s.
+#[test]
+fn an_answer_after_minutes_shows_the_way_back() {
+    let pairs = [
+        PointPair { reference_ns: 0, other_ns: 120 * MS, outward: true },
+        PointPair { reference_ns: 90_090 * MS, other_ns: 90_160 * MS, outward: false },
+    ];
+    let line = between_points(&pairs).unwrap();
+    assert!((line.offset_ns - 95 * MS).abs() < MS && line.error_ns >= 34 * MS, "{line:?}");
+    assert_eq!(may_be_split(&pairs, [30 * MS, 25 * MS]), Some(true));
+}
+
 /// Twenty minutes in which each direction is sometimes free of queues, but never both
 /// within a second: the drift comes from all of it.
 #[test]
@@ -406,8 +418,25 @@ fn a_clock_that_jumps_has_no_offset() {
         between_arrivals(&radio, &capture, 5 * S).map(|line| line.offset_ns)
     };
     assert!(check(0, 20 * S).is_ok_and(|ns| ns.abs() < 10 * MS));
-    for by_ns in [-300 * MS, 200 * MS, 500 * MS, 2 * S] {
+    for by_ns in [-300 * MS, 200 * MS, 500 * MS, 2 * S, 8 * S] {
         assert_eq!(check(by_ns, 15 * S), Err(Unaligned::Jumps), "{by_ns}");
+    }
+}
+
+/// The acknowledgements of an upload over a slow line, one in 40 ms: neighbouring places fit nearly as
+/// well, and the error covers them.
+#[test]
+fn a_steady_line_is_aligned_within_the_places_that_fit() {
+    let random = |n: i64| (n * n * 31 + n * 17) % 7;
+    let acknowledgements = |offset_ns: i64| {
+        let points = (0..250).map(|n| (n * 40 * MS + random(n) * MS / 2 + offset_ns, 52));
+        seen(&points.collect::<Vec<_>>(), 0, 0, 0.0)
+    };
+    for offset_ns in [0, -2_300 * MS] {
+        let line = between_arrivals(&acknowledgements(0), &acknowledgements(offset_ns), 30 * S);
+        let line = line.unwrap();
+        assert!((line.offset_ns - offset_ns).abs() <= line.error_ns, "{line:?}");
+        assert!((40 * MS..700 * MS).contains(&line.error_ns), "{line:?}");
     }
 }
 

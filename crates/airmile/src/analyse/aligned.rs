@@ -7,7 +7,7 @@ use airmile_model::{Clock, Direction};
 use airmile_packets::phones::{Downloads, hidden_queue};
 use airmile_packets::same_run::misfit;
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::clocks::{Aligned, Arrivals, ClockLine};
+use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned};
 
 use super::belong;
 use super::blind::Blind;
@@ -197,6 +197,12 @@ impl AlignedInputs {
         let mut line = clocks::of_capture(radio, wire.shown());
         belong::check_bytes(wire.name(), wire.arrivals(), (radio, partial), &mut line)?;
         self.clocks.push(ClockReport::of(wire.name(), MODEM, &line, true));
+        if line == Err(Unaligned::Jumps) {
+            let why = format!("{} is not joined with {MODEM}: {}", wire.name(), clocks::JUMPS);
+            self.captures.iter_mut().for_each(|file| file.leave_out(&why));
+            self.wire = None;
+            return Ok(());
+        }
         if let Ok(line) = &line {
             wire.set_clock_error(line.error_ns);
         }

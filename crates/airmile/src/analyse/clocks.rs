@@ -60,7 +60,7 @@ impl ClockReport {
         used: bool,
     ) -> Self {
         let says = match line {
-            Err(why @ (UNTIMED | UNPLACED)) => {
+            Err(why @ (UNTIMED | UNPLACED | JUMPS)) => {
                 format!("{file}: not joined with {against}: {why}")
             }
             Err(why) => format!(
@@ -118,10 +118,14 @@ pub(super) const fn reason(why: Unaligned) -> &'static str {
         Unaligned::Unlike => "at no offset do they clearly show the same traffic",
         Unaligned::Ambiguous => "the traffic repeats itself and fits at several offsets",
         Unaligned::TooFar => "they match best at 30 s, the limit of the search",
-        Unaligned::Jumps => "it jumps: parts of the traffic match at offsets that differ",
+        Unaligned::Jumps => JUMPS,
         Unaligned::OneWay => "no packets in both directions within a second in both",
     }
 }
+
+/// Why nothing is joined where a clock was set meanwhile.
+pub(super) const JUMPS: &str =
+    "one of both clocks jumps: parts of the traffic match at offsets that differ";
 
 /// Why nothing is joined with a log that numbers TTIs alone.
 pub(super) const UNTIMED: &str =

@@ -17,7 +17,7 @@ mod timeline;
 mod uplink;
 mod wireline;
 
-use airmile_model::{Cause, TransferFinding, TtiIndex, Verdict};
+use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 
 pub(super) use self::session::name_of_session;
 use self::split::Split;
@@ -206,6 +206,10 @@ pub(super) fn unnamed(finding: &TransferFinding, wire: &Wire) -> Advice {
     let (what, how) = match (wire.is_at_phone(), wire.has_server) {
         _ if finding.overlapped => return Advice::RepeatAlone,
         (false, _) => ("capture at the phone, too", "it shows which of the packets were late"),
+        _ if finding.dir == Direction::Ul && !wire.is_aligned() => (
+            "set the capture's clock to the log's",
+            "its packets went unused: their times do not fit",
+        ),
         (_, false) => ("capture at the server, too", "it shows queues on the way to the radio"),
         _ => ("look at the logs of client and server", "packets do not show what the sender did"),
     };

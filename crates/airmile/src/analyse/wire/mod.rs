@@ -359,6 +359,11 @@ impl Wire {
         (self.clock_error_ns, self.is_aligned) = (error_ns, true);
     }
 
+    /// Whether its traffic is the radio's, by the alignment of the clocks.
+    pub(crate) const fn is_aligned(&self) -> bool {
+        self.is_aligned
+    }
+
     /// The minimum round trip of its connections, in nanoseconds.
     pub(crate) const fn round_trip_ns(&self) -> i64 {
         self.round_trip_ns
