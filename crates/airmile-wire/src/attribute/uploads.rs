@@ -57,14 +57,19 @@ impl Uploads {
         }
     }
 
-    /// Takes the end of the capture: appends what is held, where no other connection's packets passed
-    /// after it.
-    pub fn finish(&mut self, (sends, sent): (&mut WaitTimeline, &mut ByteBins)) {
-        let passed_ns = sends.spans().last().map(|span| span.to_ns);
-        let is_next = |at_ns: i64| passed_ns.is_none_or(|passed_ns| at_ns >= passed_ns);
-        self.held.retain(|(packet, _)| is_next(packet.at_ns));
-        if !self.is_download() {
-            self.release((sends, sent));
+    /// Takes the end of the capture: appends what all connections hold, in the order of time, where no
+    /// packets of a large upload passed after it.
+    pub fn finish<'a>(
+        all: impl Iterator<Item = &'a mut Self>,
+        (sends, sent): (&mut WaitTimeline, &mut ByteBins),
+    ) {
+        let passed_ns = sends.spans().last().map_or(i64::MIN, |span| span.to_ns);
+        let uploads = all.filter(|one| !one.is_download());
+        let mut held: Vec<_> = uploads.flat_map(|one| one.held.drain(..)).collect();
+        held.retain(|(packet, _)| packet.at_ns >= passed_ns);
+        held.sort_by_key(|(packet, _)| packet.at_ns);
+        for (packet, waits) in held {
+            append(&packet, &waits, (sends, sent));
         }
     }
 

@@ -84,7 +84,7 @@ impl Upload {
 
     #[track_caller]
     fn check(mut self, to_ms: i64, expected: &[(Cause, i64)]) {
-        self.uploads.finish((&mut self.waits, &mut self.bytes));
+        Uploads::finish([&mut self.uploads].into_iter(), (&mut self.waits, &mut self.bytes));
         self.check_from(0, to_ms, expected);
     }
 
@@ -181,8 +181,29 @@ fn requests_of_downloads() {
         let end = upload.flight(ms, segments, 50);
         ms = upload.download(end, 100, MSS) + 400;
     }
-    upload.uploads.finish((&mut upload.waits, &mut upload.bytes));
+    Uploads::finish([&mut upload.uploads].into_iter(), (&mut upload.waits, &mut upload.bytes));
     assert_eq!((upload.waits.spans().len(), upload.bytes.total()), (0, 0));
+}
+
+/// Small exchanges of two connections in turn all count, in whatever order the connections are listed.
+#[test]
+fn small_exchanges_of_two_connections() {
+    for swap in [false, true] {
+        let (mut one, mut other) = (Upload::open(1 << 20), Upload::open(1 << 20));
+        let end = one.flight(500, 4, 50);
+        one.answer(end);
+        let end = other.flight(3_000, 8, 50);
+        other.answer(end);
+        let end = one.flight(7_900, 4, 50);
+        one.answer(end);
+        let (mut waits, mut bytes) = (WaitTimeline::default(), ByteBins::default());
+        let mut all = [&mut one.uploads, &mut other.uploads];
+        if swap {
+            all.reverse();
+        }
+        Uploads::finish(all.into_iter(), (&mut waits, &mut bytes));
+        assert_eq!(bytes.total(), 16 * MSS as u64, "{swap}");
+    }
 }
 
 /// After a small exchange and a pause the first slow start is still to come.

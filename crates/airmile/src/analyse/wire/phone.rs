@@ -7,7 +7,8 @@ use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
     ByteBins, CaptureSite, Datagrams, EcnBits, FollowedDatagram, Passage, PathQueue, PayloadBegin,
-    QuicSenders, SenderModel, Sides, UploadQueue, UserEcn, WaitSpan, WaitTimeline, payload_begin,
+    QuicSenders, SenderModel, Sides, UploadQueue, Uploads, UserEcn, WaitSpan, WaitTimeline,
+    payload_begin,
 };
 use airmile_wire::clocks::{Arrivals, PointPair, may_be_split};
 use airmile_wire::tcp::TracedPacket;
@@ -270,9 +271,8 @@ pub(super) struct Phone {
 
 impl Phone {
     fn of(mut user: User) -> Self {
-        for connection in user.connections.values_mut() {
-            connection.uploads.finish((&mut user.sends, &mut user.sent));
-        }
+        let uploads = user.connections.values_mut().map(|connection| &mut connection.uploads);
+        Uploads::finish(uploads, (&mut user.sends, &mut user.sent));
         let connections: Vec<ServerSide> = user.connections.into_values().collect();
         let sides = Sides::from_connections(connections.iter().map(|connection| &connection.story));
         Self {
