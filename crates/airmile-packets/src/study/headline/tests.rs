@@ -4,7 +4,7 @@ use super::*;
 fn what_stays_in_the_clients_network_asks_for_no_advice() {
     let advice = |client: &str, server: &str| {
         let mut summary = StudySummary::default();
-        summary.energy_mj = [10.0, 0.0, 5.0, 0.0];
+        (summary.energy_mj[0], summary.energy_mj[2]) = (10.0, 5.0);
         let mut one = PeriodicRequests {
             client: client.into(),
             server: server.into(),
