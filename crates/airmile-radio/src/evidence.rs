@@ -25,6 +25,9 @@ pub struct EvidenceCounts {
     /// Downlink RLC PDUs of UM on data bearers; UM has no poll bits.
     #[serde(skip)]
     pub dl_um_pdus: u64,
+    /// Downlink RLC PDUs of AM on signalling bearers: the log has the messages that show poll bits.
+    #[serde(skip)]
+    pub dl_signalling_pdus: u64,
     /// Uplink blocks.
     pub ul_blocks: u64,
     /// Samples of the phone's own buffer.
@@ -72,6 +75,9 @@ impl EvidenceCounts {
                 self.dl_pdus_with_poll += u64::from(pdu.poll.is_some());
                 self.dl_um_pdus += u64::from(pdu.mode == RlcMode::Um);
             }
+            Record::Rlc(pdu) if pdu.dir == Direction::Dl => {
+                self.dl_signalling_pdus += u64::from(pdu.mode == RlcMode::Am);
+            }
             Record::BufferStatus(_) => self.buffer_samples += 1,
             Record::Bsr(_) => self.bsr_reports += 1,
             Record::Measurement(m) => {
@@ -82,5 +88,38 @@ impl EvidenceCounts {
             Record::Hole(_) => self.holes += 1,
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airmile_model::{Position, RlcPdu};
+
+    use super::*;
+
+    #[test]
+    fn signalling_shows_that_the_messages_with_poll_bits_are_logged() {
+        let pdu = |dir, signalling, mode| RlcPdu {
+            at: None,
+            position: Position::lte(5),
+            dir,
+            bearer: 33,
+            signalling: Some(signalling),
+            mode,
+            sn: Some(0),
+            size_bytes: 50,
+            poll: Some(true),
+            resegment: false,
+            status: false,
+        };
+        let counts = |dir, signalling, mode| {
+            let mut counts = EvidenceCounts::default();
+            counts.count(&Record::Rlc(pdu(dir, signalling, mode)));
+            (counts.dl_signalling_pdus, counts.dl_pdus_with_poll)
+        };
+        assert_eq!(counts(Direction::Dl, true, RlcMode::Am), (1, 0));
+        assert_eq!(counts(Direction::Ul, true, RlcMode::Am), (0, 0));
+        assert_eq!(counts(Direction::Dl, true, RlcMode::Um), (0, 0));
+        assert_eq!(counts(Direction::Dl, false, RlcMode::Am), (0, 1));
     }
 }

@@ -14,6 +14,9 @@ const SMALL_BYTES: u64 = 60;
 /// A client that speaks again after a pause is busy with its own work, unless it had sent more than a
 /// handshake does (chosen here).
 const HANDSHAKE_BYTES: u64 = INITIAL_WINDOW_BYTES;
+/// Requests and answers of fewer bytes each are keep-alives (chosen here: less than a full packet of QUIC), which
+/// neither are transfers nor join any.
+const CHATTER_BYTES: u64 = 1_000;
 
 /// One exchange of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub struct Exchange {
     pub bytes: [u64; 2],
     /// Whether the last data was the server's.
     answered: bool,
+    /// Answers so far.
+    answers: u64,
 }
 
 impl Exchange {
@@ -76,10 +81,17 @@ impl Exchanges {
                 return;
             }
             let from_ns = self.opened_ns.filter(|_| first).unwrap_or(now);
-            self.done.push(Exchange { from_ns, to_ns: now, bytes: [0; 2], answered: false });
+            self.done.push(Exchange {
+                from_ns,
+                to_ns: now,
+                bytes: [0; 2],
+                answered: false,
+                answers: 0,
+            });
         }
         if let Some(one) = self.done.last_mut() {
             one.to_ns = one.to_ns.max(now);
+            one.answers += u64::from(!up && !one.answered);
             one.answered = !up;
             one.bytes[usize::from(up)] += packet.new_bytes;
         }
@@ -99,7 +111,8 @@ pub fn exchanged(mut exchanges: Vec<Exchange>, (min_bytes, pause_ns): (u64, i64)
     let mut out = Vec::new();
     for dir in [Direction::Dl, Direction::Ul] {
         let mut spans: Vec<(i64, i64, u64)> = Vec::new();
-        for one in exchanges.iter().filter(|one| one.dir() == dir) {
+        let is_chatter = |one: &Exchange| one.payload() < CHATTER_BYTES * one.answers.max(1);
+        for one in exchanges.iter().filter(|one| one.dir() == dir && !is_chatter(one)) {
             match spans.last_mut() {
                 Some((_, to_ns, bytes)) if one.from_ns < to_ns.saturating_add(pause_ns) => {
                     *to_ns = one.to_ns.max(*to_ns);
@@ -183,6 +196,13 @@ mod tests {
         let pings = [(5_000, true, 40), (5_050, false, 40), (9_000, true, 40)];
         let found = transfers(&[upload.as_slice(), &pings].concat());
         assert_eq!(found, [("ul0".into(), 0, 3_000, 600_000)]);
+    }
+
+    /// A request and an answer of 90 bytes every 150 ms.
+    #[test]
+    fn keep_alives_are_no_transfer() {
+        let pings = (0..400).flat_map(|at| [(at * 150, true, 90), (at * 150 + 60, false, 90)]);
+        assert_eq!(transfers(&pings.collect::<Vec<_>>()), []);
     }
 
     /// A connection was opened in advance.

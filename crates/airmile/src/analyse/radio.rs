@@ -438,7 +438,9 @@ pub(super) fn missing(
             "enable NR5G MAC PDSCH Stats (0xB888) with 0xB887",
         );
     }
-    if counts.dl_blocks > 2 * counts.dl_um_pdus && counts.dl_pdus_with_poll == 0 && auto {
+    // On a signalling bearer they are logged: no data passed on one that has any.
+    let polls = counts.dl_pdus_with_poll + counts.dl_signalling_pdus;
+    if counts.dl_blocks > 2 * counts.dl_um_pdus && polls == 0 && auto {
         add(
             "RLC poll bits (0xB082), the standard's own mark of an emptied buffer",
             "enable LTE_RLC_DL_AM_All_PDU",
