@@ -203,7 +203,13 @@ impl TransferDetector {
         self.pending.last().or(self.current.as_ref()).map(|last| last.end_tti)
     }
 
-    fn take(&mut self, group: DetectedTransfer) {
+    fn take(&mut self, mut group: DetectedTransfer) {
+        // What lies in adjacent TTIs counts from its first on, however long a TTI is.
+        let adjoins = |last: &mut DetectedTransfer| last.end_tti >= group.start_tti;
+        if let Some(last) = self.pending.pop_if(adjoins) {
+            self.pending_bytes = self.pending_bytes.saturating_sub(last.bytes);
+            group = last.and(group);
+        }
         self.end_before(group.start_tti);
         if let Some(current) = &self.current {
             let gap = group.start_tti.since(current.end_tti);

@@ -389,8 +389,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         airmile_lab::run_scenario("sample-download", None, dir.path()).unwrap();
         let mut live = Live::new(RadioOptions::default()).unwrap();
-        live.push(&std::fs::read(dir.path().join("modem.mi2log")).unwrap());
+        let log = std::fs::read(dir.path().join("modem.mi2log")).unwrap();
+        let (begin, end) = log.split_at(log.len() / 2);
+        live.push(begin);
         assert!(live.look().transfers.iter().all(|one| one.state == State::Open));
+        live.push(end);
         let text = last_words(&live.finish());
         assert!(text.contains("\nVerdict: radio, confidence "), "{text}");
         assert!(text.contains(" transfer dl0, decided: radio "), "{text}");

@@ -34,6 +34,8 @@ const FRAME_MS: i64 = 10;
 pub(super) struct Granted {
     /// The report in force at the last block, and later ones.
     reports: VecDeque<Report>,
+    /// The log has reports.
+    has_reports: bool,
     /// Bytes of all new blocks so far.
     bytes: u64,
     /// The TTI of the last blocks, and whether they were full.
@@ -61,6 +63,7 @@ impl Granted {
 
     /// Takes a report, after the blocks of its TTI.
     pub(super) fn report(&mut self, tti: i64, bytes: u64, numerology: u8) {
+        self.has_reports = true;
         self.expire(tti, TtiSpan::from_ms(ROUND_MS, numerology).0);
         let left_bytes = match bytes {
             u64::MAX => bytes,
@@ -124,7 +127,9 @@ impl Granted {
                 {
                     self.add(at, end, true);
                 }
-                None if known.is_some() || !begins => self.add(at, end, false),
+                None if self.has_reports && (known.is_some() || !begins) => {
+                    self.add(at, end, false);
+                }
                 _ => {}
             }
             at = end;
