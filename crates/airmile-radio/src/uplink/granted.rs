@@ -229,10 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn without_reports_nothing_is_known_of_grants() {
+    fn without_a_recent_report_nothing_is_known_of_grants() {
         let mut ttis = each(8, 20, |_| None);
+        assert_eq!(granted(&ttis), (vec![(0, 8)], vec![(8, 40)]));
+        // A log without any report does not show what the base station knew.
         ttis[0].3 = None;
-        assert_eq!(granted(&ttis), (vec![], vec![(8, 40)]));
+        assert_eq!(granted(&ttis), (vec![], vec![]));
     }
 
     #[test]
@@ -278,11 +280,13 @@ mod tests {
                 let reports = ttis.iter().filter(|one| one.0 + 8 <= at);
                 let in_force = reports.filter_map(|one| Some((one.0, one.3?))).next_back();
                 let begins = block - first < 8;
+                let next = ttis.iter().find(|one| one.0 > at && one.2.is_some())?.0;
+                let seen = ttis.iter().any(|one| one.0 < next && one.3.is_some());
                 match in_force {
                     Some((tti, bytes)) if begins || block - tti <= 18 => {
                         (sent(tti, at) >= (f64::from(bytes) * 0.85) as u64).then_some(true)
                     }
-                    None if begins => None,
+                    None if begins || !seen => None,
                     _ => Some(false),
                 }
             };
