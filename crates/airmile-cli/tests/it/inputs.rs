@@ -106,7 +106,7 @@ fn decode_takes_the_format_of_packets_from_the_name() {
     for command in ["diagnose", "packets", "radio", "decode", "inspect"] {
         let says = errors(&[command, &out]);
         assert!(
-            says.0 == 3 && (command == "inspect" || says.1.contains("give that modem log")),
+            says.0 == 3 && (command == "inspect" || says.1.contains("give the modem log")),
             "{says:?}"
         );
     }
