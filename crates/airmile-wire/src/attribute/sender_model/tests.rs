@@ -238,7 +238,7 @@ fn acknowledgements_alone_set_the_pace() {
             }
             ms += 50;
         }
-        upload.uploads.finish((&mut upload.waits, &mut upload.bytes));
+        Uploads::finish([&mut upload.uploads].into_iter(), (&mut upload.waits, &mut upload.bytes));
         upload.check_from(from, from + 500, &[(cause, 500)]);
     }
 }
