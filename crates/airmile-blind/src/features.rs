@@ -307,11 +307,14 @@ impl Features {
         self.values[BATCH] < (LEAST_MSS / 1_500.0).ln()
     }
 
-    /// Whether data comes in bursts at a rate far above its mean, at a pace that is its sender's.
+    /// Whether data comes in bursts at a rate far above its mean, at a pace that is its sender's. At the
+    /// server acknowledgements come in lumps after the radio, too.
     #[must_use]
     pub(super) fn comes_in_bursts(&self) -> bool {
         let segments = self.values[BATCH].exp();
-        segments >= BURST_SEGMENTS && segments * 1_500.0 >= BURST_GAP_S * self.rate
+        self.place != CaptureSite::Server
+            && segments >= BURST_SEGMENTS
+            && segments * 1_500.0 >= BURST_GAP_S * self.rate
     }
 
     /// Whether data was sent again.
