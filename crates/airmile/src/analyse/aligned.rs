@@ -61,7 +61,7 @@ impl AlignedInputs {
         }
         let paths = captures;
         let pause_ns = i64::from(options.detect.pause_ms) * 1_000_000;
-        let (mut wire, captures) = Wire::read(&paths, pause_ns.max(1), progress)?;
+        let (mut wire, captures) = Wire::read(&paths, Some(pause_ns.max(1)), progress)?;
         if let Some(wire) = wire.as_mut().filter(|wire| wire.asks_arrivals())
             && let Some(path) = paths.iter().find(|path| path.display().to_string() == wire.name())
         {

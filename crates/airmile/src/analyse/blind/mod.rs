@@ -143,7 +143,7 @@ impl Blind {
             downloads,
             sent_bytes: read.sent_bytes,
         };
-        let wire = if captures.len() > 1 { Wire::read(captures, 0, progress)?.0 } else { None };
+        let wire = if captures.len() > 1 { Wire::read(captures, None, progress)?.0 } else { None };
         if let Some(wire) = &wire {
             blind.restarter = wire.restarter;
             blind.has_server = wire.has_server;

@@ -179,7 +179,7 @@ fn one_run(
         run.pages = seen.diagnosis.pages;
         run.files = seen.diagnosis.files;
     } else if !captured.is_empty() {
-        let wire = Wire::read(&files.captures, 0, progress)?.0;
+        let wire = Wire::read(&files.captures, None, progress)?.0;
         run.restarter = wire.map_or(run.restarter, |wire| wire.restarter);
         run.transfers = captured.iter().flat_map(of_capture).collect();
         run.files = reports.into_iter().chain(files.unread).collect();

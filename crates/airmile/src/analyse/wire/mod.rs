@@ -125,7 +125,11 @@ impl Wire {
     ///
     /// # Errors
     /// One cannot be read.
-    pub(crate) fn read(captures: &[PathBuf], pause_ns: i64, progress: &Progress) -> Result<Seen> {
+    pub(crate) fn read(
+        captures: &[PathBuf],
+        pause_ns: Option<i64>,
+        progress: &Progress,
+    ) -> Result<Seen> {
         // A phone's own capture is smaller than its server's; of the server's clients the known one
         // is kept.
         let bytes = |path: &PathBuf| path.metadata().map_or(0, |meta| meta.len());

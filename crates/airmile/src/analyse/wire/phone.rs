@@ -45,8 +45,8 @@ pub(super) struct Capture {
     unknown_users: u64,
     /// Sequence numbers of servers from earlier captures.
     known: HashSet<u32>,
-    /// A pause of this length separates exchanges, where uploads are followed; else 0.
-    pause_ns: i64,
+    /// A pause of this length separates exchanges, where these and uploads are followed.
+    pause_ns: Option<i64>,
 }
 
 /// Number of users that a capture keeps, with half as many again as slack: the known ones and those
@@ -57,8 +57,8 @@ const MOST_USERS: usize = 64;
 const QUIC_SERVER_NS: i64 = 20_000_000;
 
 impl Capture {
-    /// With known servers; follows the phone's uploads if a pause of exchanges is given.
-    pub(super) fn new(known: HashSet<u32>, pause_ns: i64) -> Self {
+    /// With known servers; follows the phone's exchanges and uploads if a pause is given.
+    pub(super) fn new(known: HashSet<u32>, pause_ns: Option<i64>) -> Self {
         Self { known, pause_ns, ..Self::default() }
     }
 
@@ -142,7 +142,9 @@ impl Capture {
         for packet in datagram.packets.iter().flatten() {
             let mut held = Vec::new();
             connection.story.push(packet, &mut held);
-            connection.exchanges.push(packet, self.pause_ns);
+            if let Some(pause_ns) = self.pause_ns {
+                connection.exchanges.push(packet, pause_ns);
+            }
             user.waits.push(&held, packet.dir == Direction::Dl);
             self.quic_bytes += packet.new_bytes;
             match (packet.flags.has(TcpFlags::SYN), packet.dir) {
@@ -204,7 +206,6 @@ impl Capture {
         }
         user.ecn.push(packet, self.ecn, &mut connection.ecn);
         connection.mark(packet);
-        connection.exchanges.push(packet, self.pause_ns);
         connection.upload.push(packet);
         if !down && packet.payload_bytes > 0 {
             connection.story.client_payload(&self.begin);
@@ -212,7 +213,8 @@ impl Capture {
         self.held.clear();
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
-        if self.pause_ns > 0 {
+        if let Some(pause_ns) = self.pause_ns {
+            connection.exchanges.push(packet, pause_ns);
             let into = (&mut user.sends, &mut user.sent);
             connection.send(packet, &self.begin, &mut self.held, into);
         }

@@ -11,7 +11,7 @@ use super::*;
 /// one that the phone's own capture has shown.
 #[test]
 fn a_server_with_many_clients() {
-    let mut capture = Capture::new(HashSet::from([77]), 500_000_000);
+    let mut capture = Capture::new(HashSet::from([77]), Some(500_000_000));
     for user in 0..1000_u64 {
         let isn = if user == 3 { 77 } else { 1_000_000 + user as u32 };
         for (seq, flags, bytes) in [(isn, TcpFlags::SYN, 0), (isn + 1, TcpFlags::ACK, user)] {
@@ -33,6 +33,23 @@ fn a_server_with_many_clients() {
     assert!(capture.users.len() <= MOST_USERS + MOST_USERS / 2);
     assert!(capture.users.contains_key(&3) && capture.users.contains_key(&999));
     assert!(!capture.users.contains_key(&4));
+}
+
+/// A capture whose exchanges nobody asks for keeps none: else each packet after an answer would be one.
+#[test]
+fn without_a_pause_there_are_no_exchanges() {
+    for (pause_ns, expected) in [(None, 0), (Some(500 * MS), 1)] {
+        let mut capture = Capture::new(HashSet::new(), pause_ns);
+        for n in 0..1_000 {
+            let (dir, at_ns) = (Direction::Dl, n * MS);
+            let (payload_bytes, new_bytes) = (1_000, 1_000);
+            let packet =
+                TracedPacket { at_ns, dir, payload_bytes, new_bytes, ..TracedPacket::EXAMPLE };
+            capture.push(&TracedPacket { offset_bytes: 1_000 * n, ..packet });
+        }
+        let connections = capture.users.values().flat_map(|user| user.connections.values());
+        assert_eq!(connections.flat_map(|one| one.exchanges.iter()).count(), expected);
+    }
 }
 
 const MS: i64 = 1_000_000;
@@ -241,7 +258,7 @@ fn a_new_connection_knows_the_path_of_those_beside_it() {
 /// An upload of 2 s, seen at the phone, or at a server that its packets reach 60 ms later, and whose own
 /// packets take 20 ms back; the clock is ahead by some time.
 fn upload(at_server: bool, ahead_ms: i64) -> Phone {
-    let mut capture = Capture::new(HashSet::new(), 500_000_000);
+    let mut capture = Capture::new(HashSet::new(), Some(500_000_000));
     let ends = [(CLIENT, 5_000), (ONE.server, 5_001)].map(|(to, port)| (Address::v4(to), port));
     let mut add = |sent_ms: i64, dir, flags, bytes: u32, sent: i64, acked: i64| {
         let way_ms = if dir == Direction::Ul { 60 } else { -20 };
@@ -297,7 +314,7 @@ fn parts_of_a_capture_join_their_uploads() {
 /// Whether two uploads wait for slow readers: one whose reader frees two segments each time, of 40, and
 /// one whose reader frees ten of ten.
 fn waits_for_readers(slow_flights: i64, fast_flights: i64) -> bool {
-    let mut capture = Capture::new(HashSet::new(), 500_000_000);
+    let mut capture = Capture::new(HashSet::new(), Some(500_000_000));
     let flows = [(1, slow_flights, 2, 40), (2, fast_flights, 10, 10)];
     for (flow, flights, segments, window) in flows {
         let mut sent = 0;
