@@ -390,25 +390,30 @@ fn what_tables_use() {
     }
 }
 
-/// At the server, the phone's acknowledgements stand for arrivals: data that was sent at
-/// once was queued on the path, and the sender was not idle.
-#[test]
-fn a_capture_at_the_server_shows_the_queue() {
+/// Segments of 1000 bytes, sent at once by a captured server, each acknowledged at a time in ms.
+fn acknowledged(times_ms: &[i64]) -> CapturedPhone {
     let mut phones = CapturedPhones::new();
     let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
     phones.push(&syn(0, Direction::Ul));
     phones.push(&syn(MS / 20, Direction::Dl));
     phones.push(&packet(40 * MS, Direction::Ul, 1, 0));
     phones.push(&packet(41 * MS, Direction::Ul, 1, 300));
-    for n in 0..100 {
+    for (n, _) in (0..).zip(times_ms) {
         phones.push(&packet(42 * MS + n, Direction::Dl, n * 1_000, 1_000));
     }
-    for n in 1..=100 {
-        let mut ack = packet((82 + 10 * n) * MS, Direction::Ul, 301, 0);
+    for (n, at) in (1..).zip(times_ms) {
+        let mut ack = packet(at * MS, Direction::Ul, 301, 0);
         ack.ack = ack.ack.map(|ack| TracedAck { offset_bytes: n * 1_000, ..ack });
         phones.push(&ack);
     }
-    let phone = phones.finish().remove(0);
+    phones.finish().remove(0)
+}
+
+/// At the server, the phone's acknowledgements stand for arrivals: data that was sent at
+/// once was queued on the path, and the sender was not idle.
+#[test]
+fn a_capture_at_the_server_shows_the_queue() {
+    let phone = acknowledged(&(1..=100).map(|n| 82 + 10 * n).collect::<Vec<_>>());
     assert_eq!(phone.place, CaptureSite::Server);
     let spans = phone.transfers(20_000);
     // From the connection's start to the last acknowledgement.

@@ -209,26 +209,6 @@ fn a_queue_that_is_served_at_one_rate_is_not_the_radios() {
     );
 }
 
-/// Data at a server, acknowledged at these times in ms.
-fn acknowledged(times: impl Iterator<Item = i64>) -> Features {
-    let mut phones = CapturedPhones::new();
-    let syn = |at, dir| TracedPacket { flags: TcpFlags::SYN, ..packet(at, dir, 0, 0) };
-    phones.push(&syn(0, Direction::Ul));
-    phones.push(&syn(MS / 20, Direction::Dl));
-    phones.push(&packet(40 * MS, Direction::Ul, 1, 0));
-    phones.push(&packet(41 * MS, Direction::Ul, 1, 300));
-    for n in 0..900 {
-        phones.push(&packet(42 * MS + n, Direction::Dl, n * 1_000, 1_000));
-    }
-    for (n, at) in (1..=900).zip(times) {
-        let mut ack = packet(at * MS, Direction::Ul, 301, 0);
-        ack.ack = ack.ack.map(|ack| TracedAck { offset_bytes: n * 1_000, ..ack });
-        phones.push(&ack);
-    }
-    let phone = phones.finish().remove(0);
-    Features::from_spans(&phone, &phone.transfers(20_000)).unwrap()
-}
-
 /// A line makes up for what a later link delays; a radio link that repairs a block does not.
 #[test]
 fn a_line_serves_its_queue_evenly() {
@@ -239,7 +219,9 @@ fn a_line_serves_its_queue_evenly() {
         state / 65_536 % 8
     };
     let check = |times: &mut dyn Iterator<Item = i64>, expected: bool| {
-        assert_eq!(acknowledged(times).is_served_evenly, expected);
+        let phone = acknowledged(&times.collect::<Vec<_>>());
+        let features = Features::from_spans(&phone, &phone.transfers(20_000)).unwrap();
+        assert_eq!(features.is_served_evenly, expected);
     };
     check(&mut (1..=900).map(|n| 82 + 10 * n), true);
     check(&mut (1..=900).map(|n| 82 + 10 * n + any()), true);

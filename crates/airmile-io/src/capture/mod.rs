@@ -327,7 +327,6 @@ fn note_losses(file: &mut FileReport, reader: &CaptureReader, path: &Path) -> Re
         );
         file.problem(Problem::of_file(Severity::Damage, what));
     }
-    let mut warn = |what: String| file.warn(what);
     match reader.timeless_packets() {
         0 => Ok(()),
         n if n >= items => Err(Error::Unusable {
@@ -339,7 +338,7 @@ fn note_losses(file: &mut FileReport, reader: &CaptureReader, path: &Path) -> Re
         n => {
             let what =
                 "packets have no time (Simple Packet Blocks): that of the one before is used";
-            warn(format!("{n} {what}"));
+            file.warn(format!("{n} {what}"));
             Ok(())
         }
     }

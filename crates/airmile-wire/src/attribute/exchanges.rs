@@ -1,11 +1,11 @@
 //! What a phone asked for and sent, as exchanges: a request with its answer, or an upload with its own.
 
+use airmile_model::packet::TcpFlags;
 use airmile_model::{Direction, Stamp, Transfer};
 
 use super::split::INITIAL_WINDOW_BYTES;
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
-use airmile_model::packet::TcpFlags;
 
 /// An answer that takes longer is none (chosen here: clients give up earlier).
 const LONGEST_THINK_NS: i64 = 60_000_000_000;
@@ -136,8 +136,6 @@ pub fn exchanged(mut exchanges: Vec<Exchange>, (min_bytes, pause_ns): (u64, i64)
 
 #[cfg(test)]
 mod tests {
-    use airmile_model::packet::SeqNum;
-
     use super::*;
 
     const MS: i64 = 1_000_000;
@@ -148,20 +146,15 @@ mod tests {
         for &(ms, up, new_bytes) in packets {
             let flags = if new_bytes == 0 { TcpFlags::SYN } else { TcpFlags::ACK };
             let dir = if up { Direction::Ul } else { Direction::Dl };
+            let payload_bytes = u32::try_from(new_bytes).unwrap();
+            let at_ns = ms * MS;
             let packet = TracedPacket {
-                flow: 0,
-                user: 0,
-                at_ns: ms * MS,
+                at_ns,
                 dir,
-                seq: SeqNum(0),
                 flags,
-                timestamps: None,
-                event: None,
-                offset_bytes: 0,
-                payload_bytes: u32::try_from(new_bytes).unwrap(),
+                payload_bytes,
                 new_bytes,
-                flight_bytes: 0,
-                ack: None,
+                ..TracedPacket::EXAMPLE
             };
             exchanges.push(&packet, 500 * MS);
         }
