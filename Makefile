@@ -6,14 +6,16 @@ DEMO_DIR ?= demo
 PYTHON ?= python3
 DIST_DIR ?= dist
 PYTHON_VENV ?= target/python-venv
-# Every optimised build resolves the features of the whole workspace, those of the wheel
-# included: by package they differ, and each would build third parties anew.
-OPTIMISED := PYO3_NO_PYTHON=1 $(CARGO) build --release --locked --workspace --features airmile-python/extension --bin
+# Every build resolves the features of the whole workspace, those of the wheel included: where
+# they differ, third parties are built anew.
+WORKSPACE := --locked --workspace --features airmile-python/extension
+export PYO3_NO_PYTHON := 1
+OPTIMISED := $(CARGO) build --release $(WORKSPACE) --bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 RELEASE := $(TARGET)/release
 # Suites that run our programs use the build of the tests: our own crates optimised a little,
 # overflow checks and debug assertions on.
-TESTED := $(CARGO) test --locked --workspace --no-run --quiet
+TESTED := $(CARGO) test $(WORKSPACE) --no-run --quiet
 TESTS := $(TARGET)/debug
 AIRMILE ?= $(RELEASE)/airmile
 DEMO := $(or $(BIN),$(TARGET)/demo/airmile)
@@ -45,20 +47,20 @@ check: fmt lint test accuracy docs ## before a commit: format, lints, tests, acc
 # The cores have few dependencies, so that choosing them by package builds little anew.
 CORES := model decode capture pseudonym radio wire blind control
 quick: fmt ## while you work: format, lints, unit tests of the cores that are quick to run
-	PYO3_NO_PYTHON=1 $(CARGO) clippy --locked --workspace --all-targets --features airmile-python/extension -- -D warnings
+	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	$(CARGO) test --locked --lib $(CORES:%=-p airmile-%)
 
 fmt: ## formatting, checked
 	$(CARGO) fmt --all --check
 
 lint: ## lints, as errors
-	PYO3_NO_PYTHON=1 $(CARGO) clippy --locked --workspace --all-targets --features airmile-python/extension -- -D warnings
+	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 
 test: ## all tests, corpora of the fuzz targets included
-	$(CARGO) test --locked --workspace
+	$(CARGO) test $(WORKSPACE)
 
 docs: ## API documentation, warnings as errors
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(WORKSPACE) --no-deps
 
 accuracy: ## errors against known truth, beside the papers' figures; fails under a bar
 	$(TESTED)
@@ -90,7 +92,7 @@ study-traffic: build ## packets on real traffic whose losses are known (SECONDS=
 	$(PYTHON) tests/kernel/study.py $(AIRMILE) $(or $(SECONDS),30)
 
 test-realtime: ## the lab in real time and captures of an interface in network namespaces; root or user namespaces (SKIPPED without)
-	$(CARGO) test --locked --workspace --test it -- --ignored --nocapture --test-threads=1
+	$(CARGO) test $(WORKSPACE) --test it -- --ignored --nocapture --test-threads=1
 
 soak-realtime: build ## two hundred runs in real time in a row: nothing may be left (SKIPPED without namespaces)
 	$(PYTHON) tests/realtime/soak.py $(AIRMILE) 200
@@ -187,7 +189,7 @@ release-%:
 msrv: ## the oldest Rust that Cargo.toml states compiles all crates (SKIPPED where rustup cannot have it)
 	@rustup run $(MSRV) rustc --version 2>/dev/null || rustup toolchain install $(MSRV) --profile minimal --no-self-update >/dev/null 2>&1 || \
 	  { echo "SKIPPED: Rust $(MSRV) cannot be installed here"; exit 0; }; \
-	PYO3_NO_PYTHON=1 CARGO_TARGET_DIR=$(TARGET)/msrv rustup run $(MSRV) cargo check --locked --workspace --features airmile-python/extension
+	CARGO_TARGET_DIR=$(TARGET)/msrv rustup run $(MSRV) cargo check $(WORKSPACE)
 
 test-install: ## the static binary, the wheel and the .deb in empty roots: a sample and its diagnosis, under 10 s (SKIPPED without root or mirror)
 	$(PYTHON) tests/install/empty_root.py $(DIST_DIR) $(or $(BIN),$(wildcard $(TARGET)/*-linux-musl/$(or $(PROFILE),dist)/airmile))
