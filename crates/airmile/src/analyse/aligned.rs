@@ -143,8 +143,13 @@ impl AlignedInputs {
         }
         let mut session = Session::open_to_judge(&self.radio, progress)?;
         session.set_apart(is_apart);
-        if let Some(wire) = self.wire.as_ref().filter(|_| given.is_empty()) {
-            session.set_captured(wire.exchanged(options.detect), [&radio, &sent]);
+        let wire = self.wire.as_ref().filter(|_| given.is_empty());
+        if let Some((wire, shown)) =
+            wire.and_then(|one| Some((one, one.exchanged(options.detect)?)))
+            && let Some(what) = session.set_captured(shown, [&radio, &sent])
+        {
+            let of_wire = self.captures.iter_mut().filter(|file| file.path == wire.name());
+            of_wire.for_each(|file| file.warn(what.clone()));
         }
         if timed {
             // Uploads alone: by what the phone sent.

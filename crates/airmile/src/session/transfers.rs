@@ -40,14 +40,32 @@ impl Session {
     }
 
     /// Analyses the transfers that a capture shows, if no application's log is given and they have at least half
-    /// of the bytes that the modem carried.
-    pub(crate) fn set_captured(&mut self, shown: Vec<Transfer>, carried: [&Arrivals; 2]) {
+    /// of the bytes that the modem carried. A capture that follows (`followed`) less than four fifths of these lacks
+    /// transfers: those of the modem log are analysed. States what no transfer has then, or what it lacks.
+    pub(crate) fn set_captured(
+        &mut self,
+        (shown, followed): (Vec<Transfer>, u64),
+        carried: [&Arrivals; 2],
+    ) -> Option<String> {
         let points = carried.iter().flat_map(|one| one.points());
         let carried: u64 = points.map(|(_, bytes)| u64::from(*bytes)).sum();
         let bytes: u64 = shown.iter().filter_map(|one| one.bytes).sum();
-        if self.applications.is_empty() && 2 * bytes >= carried.max(1) {
-            (self.transfers, self.is_captured) = (shown, true);
+        if !self.applications.is_empty()
+            || 2 * bytes < carried.max(1) && 5 * followed >= 4 * carried
+        {
+            return None;
         }
+        let (carried_mb, followed_mb) = (carried as f64 / 1e6, followed as f64 / 1e6);
+        let lacks = |what: &str| {
+            format!(
+                "its connections have {followed_mb:.1} MB of the {carried_mb:.1} MB that the modem log carried: {what}"
+            )
+        };
+        if 5 * followed < 4 * carried {
+            return Some(lacks("the transfers are those of the modem log, between guessed bounds"));
+        }
+        (self.transfers, self.is_captured) = (shown, true);
+        (10 * followed < 9 * carried).then(|| lacks("no transfer has the rest"))
     }
 
     pub(super) fn read_transfers(&mut self, item: Opened) -> Result<()> {
@@ -124,5 +142,35 @@ mod tests {
         }
         assert!(opened("", true).unwrap_err().ends_with("it has no rows"));
         assert_eq!(opened("", false), Ok(0));
+    }
+
+    /// Of 100 MB that the modem carried.
+    #[test]
+    fn a_capture_that_lacks_bytes_hides_no_transfer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.csv");
+        std::fs::write(&path, "id,start_us,end_us,bytes\n").unwrap();
+        let mut carried = Arrivals::new();
+        carried.add(0, 100_000_000);
+        let set = |shown: u64, followed: u64| {
+            let inputs = Inputs { files: vec![path.clone()], ..Inputs::default() };
+            let mut session = Session::open(&inputs, &Progress::default()).unwrap();
+            let shown = Transfer {
+                id: "dl0".into(),
+                time: None,
+                tti: None,
+                bytes: Some(shown * 1_000_000),
+                dir: None,
+                unfinished: false,
+            };
+            let shown = (vec![shown], followed * 1_000_000);
+            let says = session.set_captured(shown, [&carried, &Arrivals::new()]);
+            (session.is_captured, says.map(|says| says.split_once(": ").unwrap().1.to_owned()))
+        };
+        assert_eq!(set(95, 96), (true, None));
+        assert_eq!(set(80, 85), (true, Some("no transfer has the rest".into())));
+        assert_eq!(set(40, 95), (false, None));
+        let guessed = "the transfers are those of the modem log, between guessed bounds";
+        assert_eq!(set(60, 60), (false, Some(guessed.into())));
     }
 }

@@ -327,10 +327,11 @@ impl Wire {
         &self.name
     }
 
-    /// The transfers that it shows, if its clock is aligned to the radio's.
-    pub(crate) fn exchanged(&self, detect: DetectOptions) -> Vec<Transfer> {
-        let known = if self.is_aligned { self.exchanges.clone() } else { Vec::new() };
-        exchanged(known, (detect.min_bytes, i64::from(detect.pause_ms) * 1_000_000))
+    /// The transfers that it shows, if its clock is aligned to the radio's, and the payload of all exchanges.
+    pub(crate) fn exchanged(&self, detect: DetectOptions) -> Option<(Vec<Transfer>, u64)> {
+        let known = self.is_aligned.then(|| self.exchanges.clone())?;
+        let bytes = known.iter().flat_map(|one| one.bytes).sum();
+        Some((exchanged(known, (detect.min_bytes, i64::from(detect.pause_ms) * 1_000_000)), bytes))
     }
 
     /// The data that arrived at the phone.
