@@ -297,6 +297,25 @@ pub struct CellInfo {
     pub source: &'static str,
 }}
 
+impl CellInfo {
+    /// A cell of which nothing is known yet.
+    #[must_use]
+    pub const fn new(at: Stamp, timing_segment: u32, cell: u8, source: &'static str) -> Self {
+        Self {
+            at: Some(at),
+            timing_segment,
+            cell,
+            pci: None,
+            earfcn: None,
+            n_prb_dl: None,
+            n_prb_ul: None,
+            n_tx_antennas: None,
+            band: None,
+            source,
+        }
+    }
+}
+
 record! { "hole"
 /// A span of the log in which records of a kind are known to be missing.
 pub struct Hole {

@@ -1,13 +1,16 @@
 //! The second leg of a phone with EN-DC (TS 37.340): its own trackers, whose findings are moved to
 //! the first leg's axis and joined with that leg's.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use super::{LATE_NS, LegUnion, place};
 use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker};
 use crate::decided::Decided;
 use crate::transfer::Timeline;
-use crate::uplink::{UplinkOptions, UplinkTracker};
+use crate::uplink::{BufferWait, UplinkOptions, UplinkTracker};
 use airmile_model::{
     Bound, Burst, Direction, Evidence, Grant, Record, Stamp, TtiClock, TtiIndex, TtiSpan,
 };
@@ -27,6 +30,16 @@ pub struct LegFindings {
     pub bursts: Vec<Burst>,
     /// Runs of scheduled TTIs in order.
     pub runs: Vec<Activity>,
+    /// Of bursts of the uplink, what [`UplinkTracker::poll_granted`] returns.
+    pub granted: Vec<(BufferWait, bool)>,
+}
+
+/// What a leg's uplink did in a span of the axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    Burst = 0,
+    Granted = 1,
+    Ungauged = 2,
 }
 
 /// The second leg.
@@ -43,6 +56,8 @@ pub struct OtherLeg {
     /// TTI of the axis is its.
     leads: bool,
     unions: [LegUnion; 2],
+    /// Of the uplink's bursts that are not joined yet: TTIs of the axis, and whether it is the first leg's.
+    waited: Vec<(std::ops::Range<i64>, bool, Waited)>,
     evidence: [Option<Evidence>; 2],
     /// Whether it had data.
     sent: [bool; 2],
@@ -50,6 +65,12 @@ pub struct OtherLeg {
     present: Vec<(TtiIndex, TtiIndex)>,
     /// Grants of both legs by TTI of the first, with whether they are the first's.
     waiting: BTreeMap<i64, Vec<(bool, Grant)>>,
+}
+
+impl Waited {
+    const fn of_granted(known: bool) -> Self {
+        if known { Self::Granted } else { Self::Ungauged }
+    }
 }
 
 const fn index(dir: Direction) -> usize {
@@ -84,6 +105,7 @@ impl OtherLeg {
             released: false,
             leads: false,
             unions: Default::default(),
+            waited: Vec::new(),
             evidence: [None; 2],
             sent: [false; 2],
             present: Vec::new(),
@@ -138,8 +160,7 @@ impl OtherLeg {
     }
 
     /// Whether it was there in some of these TTIs of the axis.
-    #[must_use]
-    pub fn is_present(&self, start_tti: TtiIndex, end_tti: TtiIndex) -> bool {
+    fn is_present(&self, start_tti: TtiIndex, end_tti: TtiIndex) -> bool {
         self.present.iter().any(|(from, to)| start_tti < *to && end_tti > *from)
     }
 
@@ -227,7 +248,14 @@ impl OtherLeg {
         }
         self.sent[index(Direction::Dl)] |= self.dl.summary().data_ttis > 0;
         // Waits are known for the first leg only.
-        while self.ul.poll_wait().is_some() || self.ul.poll_granted().is_some() {}
+        while self.ul.poll_wait().is_some() {}
+        let half = TtiSpan(1).ns(axis.numerology()) / 2;
+        while let Some((BufferWait { start_tti, end_tti }, known)) = self.ul.poll_granted() {
+            let place = |tti| self.on_axis(tti, axis, half);
+            if let (Some(start), Some(end)) = (place(start_tti), place(end_tti)) {
+                self.waited.push((start.0..end.0, false, Waited::of_granted(known)));
+            }
+        }
     }
 
     /// Ends the open findings of this leg.
@@ -247,6 +275,9 @@ impl OtherLeg {
         if let (Some(start_tti), Some(end_tti)) = (place(burst.start_tti), place(burst.end_tti))
             && end_tti > start_tti
         {
+            if burst.dir == Direction::Ul {
+                self.waited.push((start_tti.0..end_tti.0, false, Waited::Burst));
+            }
             let union = &mut self.unions[index(burst.dir)];
             union.push_burst(Burst { start_tti, end_tti, ..burst });
         }
@@ -279,9 +310,17 @@ impl OtherLeg {
         // Without another leg, waits before bursts are rare.
         for burst in first.bursts {
             if burst.opened_by != Bound::Gap || self.is_present(burst.start_tti, burst.end_tti) {
+                if dir == Direction::Ul {
+                    self.waited.push((burst.start_tti.0..burst.end_tti.0, true, Waited::Burst));
+                }
                 self.unions[index(dir)].push_burst(burst);
             }
         }
+        let of_first =
+            first.granted.into_iter().map(|(BufferWait { start_tti, end_tti }, known)| {
+                (start_tti.0..end_tti.0, true, Waited::of_granted(known))
+            });
+        self.waited.extend(of_first);
         if dir == Direction::Dl {
             self.present.retain(|(_, end)| *end > both.bursts);
         }
@@ -289,7 +328,46 @@ impl OtherLeg {
         first.runs.into_iter().for_each(|run| union.push_activity(run));
         let bursts = union.poll_bursts(both.bursts);
         let runs = union.poll_activity(both.runs);
-        (LegFindings { bursts, runs }, union.decided(both))
+        let decided = union.decided(both);
+        let mut granted = Vec::new();
+        if dir == Direction::Ul {
+            bursts.iter().for_each(|burst| granted.extend(self.granted_in(burst)));
+            self.waited.retain(|(span, ..)| span.end > decided.bursts.0);
+        }
+        (LegFindings { bursts, runs, granted }, decided)
+    }
+
+    /// The parts of a burst of either leg in which no leg's data waited for capacity, as far as is known.
+    fn granted_in(&self, burst: &Burst) -> Vec<(BufferWait, bool)> {
+        let mut edges: BTreeMap<i64, Vec<(usize, usize, i32)>> = BTreeMap::new();
+        for (span, of_first, what) in &self.waited {
+            let from = span.start.max(burst.start_tti.0);
+            let to = span.end.min(burst.end_tti.0);
+            for (at, step) in [(from, 1), (to, -1)].into_iter().filter(|_| from < to) {
+                let edge = (usize::from(*of_first), *what as usize, step);
+                edges.entry(at).or_default().push(edge);
+            }
+        }
+        let (mut out, mut open) = (Vec::new(), None);
+        let mut legs = [[0_i32; 3]; 2];
+        for (at, steps) in edges {
+            for (leg, what, step) in steps {
+                legs[leg][what] += step;
+            }
+            let is = |of: fn(&[i32; 3]) -> bool| legs.iter().any(of);
+            let known = match () {
+                () if is(|[burst, granted, unknown]| burst > granted.max(unknown)) => None,
+                () if is(|[.., unknown]| *unknown > 0) => Some(false),
+                () => is(|[_, granted, _]| *granted > 0).then_some(true),
+            };
+            let start_tti = TtiIndex(at);
+            if let Some((before, known)) =
+                std::mem::replace(&mut open, known.map(|k| (start_tti, k)))
+            {
+                out.push((BufferWait { start_tti: before, end_tti: start_tti }, known));
+            }
+        }
+        out
     }
 
     /// How far this leg is decided, on the first leg's axis.
@@ -325,84 +403,5 @@ impl OtherLeg {
             (one, other) => one.or(other),
         };
         BurstSummary { evidence, ..first }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use airmile_model::{BsrReport, Position};
-
-    use super::*;
-
-    #[test]
-    fn blocks_without_data_leave_the_other_legs_evidence() {
-        let evidence = |data_bytes: Option<u32>| {
-            let axis = Timeline::new(Direction::Ul);
-            let mut leg = OtherLeg::new(BurstOptions::default());
-            let block = Grant::new(Position::lte(10), Direction::Ul, 3);
-            leg.push(&Grant { tbs_bytes: Some(133), data_bytes, ..block }.into(), &axis);
-            leg.end(&axis);
-            let evidence = Some(Evidence::BufferStatus);
-            let first = BurstSummary { evidence, data_ttis: 100, ..BurstSummary::default() };
-            leg.summary(Direction::Ul, first).evidence
-        };
-        // Padding alone, and a STATUS PDU.
-        assert_eq!(evidence(Some(0)), Some(Evidence::BufferStatus));
-        assert_eq!(evidence(Some(2)), Some(Evidence::BufferStatus));
-        assert_eq!(evidence(Some(120)), None);
-        assert_eq!(evidence(None), None);
-    }
-
-    #[test]
-    fn waits_of_the_other_leg_are_not_kept() {
-        let mut axis = Timeline::new(Direction::Ul);
-        let at = |tti: i64| Some(Stamp::modem(tti * 500_000));
-        axis.note(TtiIndex(0), at(0));
-        let mut leg = OtherLeg::new(BurstOptions::default());
-        for tti in (0..20).map(|n| 16 * n) {
-            let position = Position { numerology: 1, ..Position::lte(tti) };
-            let mut block = Grant::new(position, Direction::Ul, 3);
-            (block.at, block.tbs_bytes) = (at(tti), Some(2_000));
-            leg.push(&block.into(), &axis);
-            let upper_bound_bytes = Some(2_000);
-            let report = BsrReport { at: at(tti), position, lcg: 2, index: 9, upper_bound_bytes };
-            leg.push(&Record::Bsr(report), &axis);
-        }
-        let mut alone = leg.ul.clone();
-        alone.finish();
-        assert!(alone.poll_granted().is_some());
-        leg.end(&axis);
-        assert_eq!((leg.ul.poll_wait(), leg.ul.poll_granted()), (None, None));
-    }
-
-    #[test]
-    fn waits_of_the_first_leg_count_while_there_is_another() {
-        let mut axis = Timeline::new(Direction::Dl);
-        let at = |ms: i64| Stamp::modem(ms * 1_000_000);
-        axis.note(TtiIndex(0), Some(at(0)));
-        let mut leg = OtherLeg::new(BurstOptions::default());
-        for ms in [1_000, 3_000] {
-            let position = Position { numerology: 1, ..Position::lte(2 * ms) };
-            let block = Grant::new(position, Direction::Dl, 3);
-            leg.push(&Grant { at: Some(at(ms)), ..block }.into(), &axis);
-        }
-        let wait = |tti: i64| Burst {
-            dir: Direction::Dl,
-            timing_segment: 0,
-            start_tti: TtiIndex(tti),
-            end_tti: TtiIndex(tti + 100),
-            bytes: 0,
-            scheduled_ttis: 0,
-            unknown_ttis: 100,
-            opened_by: Bound::Gap,
-            closed_by: Bound::FirstData,
-            confidence: 0.5,
-        };
-        let bursts = [500, 950, 2_000, 12_000, 20_000].map(wait).to_vec();
-        let found = LegFindings { bursts, runs: Vec::new() };
-        let (joined, _) = leg.join(Direction::Dl, found, Decided::ALL, &axis);
-        let starts: Vec<i64> = joined.bursts.iter().map(|burst| burst.start_tti.0).collect();
-        // Its release is known 10 s after its last block.
-        assert_eq!(starts, [950, 2_000, 12_000]);
     }
 }

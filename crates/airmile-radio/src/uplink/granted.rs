@@ -1,6 +1,9 @@
 //! Time in which the base station had granted all that the phone had reported, and time in which nothing
 //! shows whether it had.
 //!
+//! Without reports, samples of the buffer show the same, but not what was granted: what has waited since the
+//! base station must have known of it waits for capacity, and of the rest nothing is known.
+//!
 //! A full block on the most PRBs is data that waits for capacity, whatever was reported. So are a TTI of
 //! its retransmission, and TTIs of the downlink after it.
 
@@ -21,6 +24,9 @@ const LEAST_OF_LEVEL: f64 = 0.85;
 /// A report shows what the base station knows, for blocks up to this long after it is in force (chosen
 /// here: periodicBSR-Timer is sf5 or sf10). With a longer timer, base stations grant by other signs, too.
 const RECENT_MS: i64 = 10;
+
+/// Samples are kept over a wait of this length for a block (chosen here: it bounds their number).
+const MAX_WAIT_MS: i64 = 1_000;
 
 /// A block has the most PRBs from this part of the most of any (chosen here: retransmissions and control
 /// channels take some).
@@ -61,9 +67,27 @@ impl Granted {
         self.spans.pop_front()
     }
 
+    /// Takes a sample of the buffer, before the blocks of its TTI: without reports, the base station knows
+    /// of it as late as by a periodic one.
+    pub(super) fn sample(&mut self, tti: i64, left_bytes: u64, numerology: u8) {
+        let stays_empty =
+            left_bytes == 0 && self.reports.back().is_some_and(|one| one.left_bytes == 0);
+        if self.has_reports || stays_empty {
+            return;
+        }
+        let ttis = |ms| TtiSpan::from_ms(ms, numerology).0;
+        let kept =
+            self.last.map_or(tti, |(last, _)| last.max(tti.saturating_sub(ttis(MAX_WAIT_MS))));
+        self.expire(kept, ttis(ROUND_MS));
+        let tti = tti.saturating_add(ttis(RECENT_MS));
+        self.reports.push_back(Report { tti, left_bytes, sent_bytes: self.bytes });
+    }
+
     /// Takes a report, after the blocks of its TTI.
     pub(super) fn report(&mut self, tti: i64, bytes: u64, numerology: u8) {
-        self.has_reports = true;
+        if !std::mem::replace(&mut self.has_reports, true) {
+            self.reports.clear();
+        }
         self.expire(tti, TtiSpan::from_ms(ROUND_MS, numerology).0);
         let left_bytes = match bytes {
             u64::MAX => bytes,
@@ -125,9 +149,9 @@ impl Granted {
                 Some(report)
                     if self.bytes.saturating_sub(report.sent_bytes) >= report.left_bytes =>
                 {
-                    self.add(at, end, true);
+                    self.add(at, end, self.has_reports);
                 }
-                None if self.has_reports && (known.is_some() || !begins) => {
+                None if known.is_some() || !begins => {
                     self.add(at, end, false);
                 }
                 _ => {}
@@ -232,9 +256,34 @@ mod tests {
     fn without_a_recent_report_nothing_is_known_of_grants() {
         let mut ttis = each(8, 20, |_| None);
         assert_eq!(granted(&ttis), (vec![(0, 8)], vec![(8, 40)]));
-        // A log without any report does not show what the base station knew.
+        // Nor in a log without any report, where all that waits is sent with the next block.
         ttis[0].3 = None;
-        assert_eq!(granted(&ttis), (vec![], vec![]));
+        ttis.iter_mut().filter(|one| one.1 > 0).for_each(|one| one.1 = 2_000);
+        assert_eq!(granted(&ttis), (vec![], vec![(0, 40)]));
+    }
+
+    #[test]
+    fn without_reports_what_stays_in_the_buffer_waits_for_capacity() {
+        // Samples of every TTI: 40,000 bytes, of which a block takes 2,000.
+        let each = |bytes: fn(i64) -> u32| -> Vec<Tti> {
+            let all = (0..100).map(|tti| {
+                let block = (tti % 8 == 0).then_some((2_000, 20));
+                (tti, bytes(tti), block, None)
+            });
+            let first = (-20, 9_000, Some((2_000, 50)), None);
+            let empty = |tti| (tti, 0, None, None);
+            [first, empty(-19)].into_iter().chain(all).chain([empty(100)]).collect()
+        };
+        assert_eq!(granted(&each(|_| 40_000)), (vec![], vec![(0, 18)]));
+        // A few packets arrive while the last ones are sent.
+        assert_eq!(granted(&each(|_| 3_000)), (vec![], vec![(0, 96)]));
+    }
+
+    #[test]
+    fn samples_without_blocks_do_not_accumulate() {
+        let mut granted = super::Granted::default();
+        (0..9_000).for_each(|tti| granted.sample(tti, 9 * u64::from(tti > 4_000), 0));
+        assert!(granted.reports.len() < 1_100);
     }
 
     #[test]
@@ -263,7 +312,8 @@ mod tests {
                 })
                 .collect();
             // The TTIs of all of a frame are the uplink's.
-            ttis.splice(0..0, (-30..-10).map(|tti| (tti, 9, Some((1, 20)), None)));
+            let reported = |tti| (tti == -30).then_some(1);
+            ttis.splice(0..0, (-30..-10).map(|tti| (tti, 9, Some((1, 20)), reported(tti))));
             ttis.insert(20, (-10, 0, None, None));
             let (first, last) = (ttis[21].0, ttis[ttis.len() - 1].0);
             let sent = |from: i64, to: i64| -> u64 {
@@ -280,13 +330,11 @@ mod tests {
                 let reports = ttis.iter().filter(|one| one.0 + 8 <= at);
                 let in_force = reports.filter_map(|one| Some((one.0, one.3?))).next_back();
                 let begins = block - first < 8;
-                let next = ttis.iter().find(|one| one.0 > at && one.2.is_some())?.0;
-                let seen = ttis.iter().any(|one| one.0 < next && one.3.is_some());
                 match in_force {
                     Some((tti, bytes)) if begins || block - tti <= 18 => {
                         (sent(tti, at) >= (f64::from(bytes) * 0.85) as u64).then_some(true)
                     }
-                    None if begins || !seen => None,
+                    None if begins => None,
                     _ => Some(false),
                 }
             };

@@ -333,7 +333,9 @@ impl UplinkTracker {
         if !pending.buffer.is_empty() {
             self.has_samples = true;
             self.sampled += 1;
-            self.sample(tti, pending.buffer.values().sum());
+            let bytes = pending.buffer.values().sum();
+            self.sample(tti, bytes);
+            self.granted.sample(tti, bytes, self.numerology);
         }
         let left = self.left_after(pending);
         self.sampled += u64::from(!pending.reported.is_empty());

@@ -380,22 +380,15 @@ impl SubscriptionAnalysis {
         let dl = LegFindings {
             bursts: std::iter::from_fn(|| self.dl.poll()).collect(),
             runs: std::iter::from_fn(|| self.dl.poll_activity()).collect(),
+            granted: Vec::new(),
         };
         while let Some(wait) = self.ul.poll_wait() {
             self.ul_track.timeline.add_wait(wait.start_tti, wait.end_tti);
         }
-        while let Some((BufferWait { start_tti, end_tti }, known)) = self.ul.poll_granted() {
-            // Data may have waited for another leg.
-            if self.other.as_ref().is_some_and(|other| other.is_present(start_tti, end_tti)) {
-                continue;
-            }
-            self.ul_track.timeline.add_granted(start_tti, end_tti, known);
-            let kept = self.silent.iter_mut().filter(|_| known);
-            kept.for_each(|kept| kept.granted.push((start_tti, end_tti)));
-        }
         let ul = LegFindings {
             bursts: std::iter::from_fn(|| self.ul.poll()).collect(),
             runs: std::iter::from_fn(|| self.ul.poll_activity()).collect(),
+            granted: std::iter::from_fn(|| self.ul.poll_granted()).collect(),
         };
         if let Some(other) = &mut self.other {
             other.absorb(&self.dl_track.timeline);
@@ -423,6 +416,11 @@ impl SubscriptionAnalysis {
             };
             found.bursts.into_iter().for_each(|burst| track.add_burst(burst));
             found.runs.iter().for_each(|run| track.timeline.add_activity(run));
+            for (BufferWait { start_tti, end_tti }, known) in found.granted {
+                track.timeline.add_granted(start_tti, end_tti, known);
+                let kept = self.silent.iter_mut().filter(|_| known);
+                kept.for_each(|kept| kept.granted.push((start_tti, end_tti)));
+            }
             track.timeline.set_summary(&summary);
         }
         out
@@ -446,7 +444,7 @@ impl SubscriptionAnalysis {
                 self.take_grant(&grant, of_first);
             }
         }
-        let rest = [dl, ul].map(|bursts| LegFindings { bursts, runs: Vec::new() });
+        let rest = [dl, ul].map(|bursts| LegFindings { bursts, ..LegFindings::default() });
         self.take_found(rest, [Decided::NOTHING; 2]);
         self.absorb();
         self.take_found(Default::default(), [Decided::ALL; 2]);

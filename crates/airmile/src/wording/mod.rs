@@ -12,7 +12,7 @@ pub(crate) use advice::{advice, saving};
 pub(crate) use ecn::ecn;
 pub(crate) use fact::fact;
 pub(crate) use page::{
-    failed_request, not_joined, page, page_damaged, page_outside_limits, page_saving,
+    failed_request, most_saved, not_joined, page, page_damaged, page_outside_limits, page_saving,
     queued_first_byte, slow_link, time,
 };
 pub use page::{page_cause, page_cause_by};

@@ -72,6 +72,15 @@ pub(crate) fn page(
     format!("{what} {}{half}: {}.{end}", time(wait_ms), named.join(", "))
 }
 
+/// The cause that costs most, if another one took longer.
+pub(crate) fn most_saved(of: PageCause, saves_ms: f64) -> String {
+    format!(
+        " Without {}, it would take {} less, more than without any other cause.",
+        page_cause(of),
+        time(saves_ms)
+    )
+}
+
 /// The name of unknown time by what it may be.
 fn unknown(doubt: WaitDoubt) -> String {
     let server = doubt.queue || doubt.round_trip;

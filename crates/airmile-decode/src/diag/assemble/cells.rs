@@ -7,18 +7,7 @@ use super::Assembler;
 
 impl Assembler {
     pub(super) fn blank_cell(&self, at: Stamp, cell: u8, source: &'static str) -> CellInfo {
-        CellInfo {
-            at: Some(at),
-            timing_segment: self.timing.now(at.ns).unwrap_or_default().0,
-            cell,
-            pci: None,
-            earfcn: None,
-            n_prb_dl: None,
-            n_prb_ul: None,
-            n_tx_antennas: None,
-            band: None,
-            source,
-        }
+        CellInfo::new(at, self.timing.now(at.ns).unwrap_or_default().0, cell, source)
     }
 
     pub(super) fn cell_info(&mut self, info: CellInfo) {
@@ -47,10 +36,8 @@ impl Assembler {
             return;
         }
         *seen = highest;
-        if self.bandwidth_prb.contains_key(&key) {
-            return;
-        }
-        if let Some(n_prb) = lte_bandwidth_at_least(highest)
+        if !self.bandwidth_prb.contains_key(&key)
+            && let Some(n_prb) = lte_bandwidth_at_least(highest)
             && self.told_bandwidth.insert(key, (n_prb, "inferred")) != Some((n_prb, "inferred"))
         {
             self.emit_now(CellInfo {

@@ -242,7 +242,7 @@ impl Assembler {
         }
         // At 15 kHz, nothing distinguishes a hole of NR's leg from one of LTE's.
         if self.nr.numerology(last).is_some_and(|numerology| numerology > 0 || !has_lte) {
-            self.nr.push_hole(last, n_tti, why);
+            self.nr.push_hole((last, at.ns), why);
         }
     }
 

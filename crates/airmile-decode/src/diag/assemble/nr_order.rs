@@ -4,6 +4,9 @@
 //! (TS 38.211, 4.3.2). A slot is placed by its subframe of 1 ms, so timing segments,
 //! the unwrapping of frames and the clock are those of LTE ([`Timing`]).
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_model::{
@@ -59,6 +62,10 @@ const MAX_HELD: usize = 65_536;
 /// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
 const MAX_CARRIERS: usize = 32;
 
+/// In a silence of the log during which the phone received no more than this, nothing is missing (chosen
+/// here: what a server sends at once, the initial window of RFC 6928).
+const MAX_IDLE_BYTES: u64 = 14_600;
+
 /// NR-ARFCN and PCI.
 type CarrierId = (u32, u16);
 
@@ -83,6 +90,10 @@ pub(super) struct NrOrder {
     /// Of the last record.
     numerology: u8,
     cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
+    /// Received bytes, by the newest counters.
+    received_bytes: Option<u64>,
+    /// A silence that the next counters may show to be no hole, where it ended and where it waits.
+    silence: Option<(i64, (u32, i64), Hole)>,
     /// By timing segment and time on the log's axis.
     waiting: BTreeMap<(u32, i64), Vec<Record>>,
 }
@@ -155,18 +166,8 @@ impl NrOrder {
         let Some((key, position)) = self.place(batch, time, carrier, primary) else { return };
         let waiting = self.waiting.entry(key).or_default();
         if self.cells.insert(carrier, (pci, arfcn)) != Some((pci, arfcn)) {
-            let info = CellInfo {
-                at: Some(batch.at),
-                timing_segment: position.timing_segment,
-                cell: carrier,
-                pci,
-                earfcn: arfcn,
-                n_prb_dl: None,
-                n_prb_ul: None,
-                n_tx_antennas: None,
-                band: None,
-                source: "0xB887",
-            };
+            let blank = CellInfo::new(batch.at, position.timing_segment, carrier, "0xB887");
+            let info = CellInfo { pci, earfcn: arfcn, ..blank };
             waiting.push(info.into());
         }
         grant.position = position;
@@ -194,19 +195,36 @@ impl NrOrder {
         self.waiting.entry(key).or_default().push(record);
     }
 
-    /// Takes a hole of the log.
-    pub(super) fn push_hole(&mut self, from_ns: i64, n_ms: i64, why: &'static str) {
+    /// Takes a hole of the log before `to_ns`. After counters, a silence waits for the next ones.
+    pub(super) fn push_hole(&mut self, (from_ns, to_ns): (i64, i64), why: &'static str) {
         let Some((timing_segment, subframe)) = self.timing.now(from_ns) else { return };
         let ttis = |ms: i64| TtiSpan::from_ms(ms, self.numerology).0;
-        let position = Position {
-            timing_segment,
-            cell: 0,
-            numerology: self.numerology,
-            tti: TtiIndex(ttis(subframe.0)),
-        };
-        let hole = Hole { at: Some(Stamp::modem(from_ns)), position, n_tti: ttis(n_ms), why };
+        let (numerology, tti) = (self.numerology, TtiIndex(ttis(subframe.0)));
+        let position = Position { timing_segment, cell: 0, numerology, tti };
+        let n_tti = ttis(((to_ns - from_ns) / 1_000_000).max(1));
+        let hole = Hole { at: Some(Stamp::modem(from_ns)), position, n_tti, why };
         let key = (timing_segment, subframe.0.saturating_mul(SUBFRAME_NS));
-        self.waiting.entry(key).or_default().push(hole.into());
+        self.put_silence();
+        self.silence = Some((to_ns, key, hole));
+        if self.received_bytes.is_none() || why != "silence" {
+            self.put_silence();
+        }
+    }
+
+    /// A silence is a hole.
+    fn put_silence(&mut self) {
+        if let Some((_, key, hole)) = self.silence.take() {
+            self.waiting.entry(key).or_default().push(hole.into());
+        }
+    }
+
+    /// Takes the sum of received bytes, which counters state: a phone that received next to nothing in a
+    /// silence was idle.
+    pub(super) fn note_received(&mut self, bytes: u64) {
+        let before = self.received_bytes.replace(bytes);
+        let since = before.and_then(|before| bytes.checked_sub(before));
+        self.silence.take_if(|_| since.is_some_and(|bytes| bytes <= MAX_IDLE_BYTES));
+        self.put_silence();
     }
 
     /// As [`Timing::note_clock`], before a message of this time is taken.
@@ -216,6 +234,8 @@ impl NrOrder {
             // Another log: the first block after it is on its first carrier.
             self.put_held();
             self.carriers.clear();
+            self.put_silence();
+            self.received_bytes = None;
         } else if first_ns.is_some_and(|ns| now_ns.saturating_sub(ns) >= HORIZON_NS) {
             // Too few blocks: later ones show whether the carriers are further ones.
             let known = self.carriers.clone();
@@ -246,12 +266,9 @@ impl NrOrder {
         let Position { timing_segment, tti, .. } =
             self.timing.place_slot(written_ns, subframe, primary);
         self.numerology = time.numerology;
-        let position = Position {
-            timing_segment,
-            cell: carrier,
-            numerology: time.numerology,
-            tti: TtiIndex(tti.0.saturating_mul(slots).saturating_add(slot % slots)),
-        };
+        let slot = TtiIndex(tti.0.saturating_mul(slots).saturating_add(slot % slots));
+        let numerology = time.numerology;
+        let position = Position { timing_segment, cell: carrier, numerology, tti: slot };
         let on_axis_ns = tti.0.saturating_mul(SUBFRAME_NS).saturating_add(in_subframe_ns);
         Some(((timing_segment, on_axis_ns), position))
     }
@@ -260,6 +277,10 @@ impl NrOrder {
     pub(super) fn release(&mut self, now_ns: Option<i64>, sink: &mut impl FnMut(Record)) {
         if now_ns.is_none() {
             self.put_held();
+        }
+        let is_over = |to_ns: i64| now_ns.is_none_or(|ns| ns.saturating_sub(to_ns) > HORIZON_NS);
+        if self.silence.as_ref().is_some_and(|(to_ns, ..)| is_over(*to_ns)) {
+            self.put_silence();
         }
         if self.waiting.is_empty() {
             return;
@@ -271,6 +292,7 @@ impl NrOrder {
                 (segment, subframe.0.saturating_mul(SUBFRAME_NS).saturating_sub(HORIZON_NS))
             }
         };
+        let until = self.silence.as_ref().map_or(until, |(_, at, _)| until.min(*at));
         while let Some(entry) = self.waiting.first_entry()
             && *entry.key() < until
         {
@@ -332,169 +354,4 @@ fn join_contents(records: &mut Vec<Record>) {
         true
     });
     records.extend(contents.into_iter().map(Record::from));
-}
-
-#[cfg(test)]
-mod tests {
-    use airmile_model::{MacBlock, RlcMode, RlcPdu, RntiType};
-
-    use super::*;
-
-    fn grant(tbs_bytes: u32, harq_id: u8) -> Grant {
-        let mut grant = Grant::new(Position::default(), Direction::Dl, 1);
-        grant.tbs_bytes = Some(tbs_bytes);
-        grant.harq_id = Some(harq_id);
-        grant
-    }
-
-    fn content(tbs_bytes: u32, padding_bytes: u32) -> Record {
-        MacBlock {
-            at: None,
-            position: Position::default(),
-            dir: Direction::Dl,
-            rnti: RntiType::C,
-            harq_id: 0,
-            tbs_bytes,
-            rlc_pdus: 1,
-            padding_bytes,
-            data_bytes: None,
-            lcids: String::new(),
-        }
-        .into()
-    }
-
-    fn pdu() -> Record {
-        RlcPdu {
-            at: None,
-            position: Position::default(),
-            dir: Direction::Dl,
-            bearer: 4,
-            signalling: Some(false),
-            mode: RlcMode::Am,
-            sn: None,
-            size_bytes: 500,
-            poll: Some(true),
-            resegment: false,
-            status: false,
-        }
-        .into()
-    }
-
-    /// Padding of the grants, and processes and padding of the blocks.
-    fn joined(mut records: Vec<Record>) -> (Vec<Option<u32>>, Vec<(u8, u32)>) {
-        join_contents(&mut records);
-        let (mut grants, mut blocks) = (Vec::new(), Vec::new());
-        for record in &records {
-            match record {
-                Record::Grant(grant) => grants.push(grant.padding_bytes),
-                Record::MacBlock(block) => blocks.push((block.harq_id, block.padding_bytes)),
-                _ => {}
-            }
-        }
-        (grants, blocks)
-    }
-
-    #[test]
-    fn contents_go_to_grants_of_their_size_in_order() {
-        let mut failed = grant(100, 1);
-        failed.crc_ok = Some(false);
-        let (grants, blocks) = joined(vec![
-            content(100, 7),
-            failed.into(),
-            grant(100, 2).into(),
-            grant(200, 3).into(),
-            content(200, 9),
-            grant(100, 4).into(),
-            content(100, 8),
-            content(100, 6),
-        ]);
-        assert_eq!(grants, [None, Some(7), Some(9), Some(8)]);
-        // The third of 100 bytes has no grant left.
-        assert_eq!(blocks, [(2, 7), (3, 9), (4, 8)]);
-    }
-
-    #[test]
-    fn without_a_grant_blocks_are_left_out_and_pdus_stay() {
-        let mut records = vec![content(100, 7), pdu()];
-        join_contents(&mut records);
-        assert_eq!(records, [pdu()]);
-    }
-
-    #[test]
-    fn many_contents_in_a_slot_take_linear_time() {
-        // In quadratic time: 10^10 comparisons.
-        let n = 100_000;
-        let grants = (0..n).map(|_| grant(100, 0).into());
-        let (grants, blocks) = joined(grants.chain((0..n).map(|i| content(100, i))).collect());
-        assert!(grants.iter().copied().eq((0..n).map(Some)));
-        assert_eq!(blocks.len(), grants.len());
-    }
-
-    fn block(time: NrSlot, arfcn: u32) -> NrDlBlock {
-        let (pci, arfcn, grant) = (Some(7), Some(arfcn), grant(100, 0));
-        NrDlBlock { time, carrier: None, pci, arfcn, grant }
-    }
-
-    /// Timing segment, cell and ms of blocks, each written at a ms, on a carrier.
-    fn placed(blocks: impl IntoIterator<Item = (i64, u32)>) -> Vec<(u32, u8, i64)> {
-        let (mut order, mut out) = (NrOrder::default(), Vec::new());
-        let mut sink = |record: Record| {
-            if let Record::Grant(Grant { position: at, .. }) = record {
-                out.push((at.timing_segment, at.cell, at.tti.0 / 2));
-            }
-        };
-        for (ms, arfcn) in blocks {
-            let (frame, slot) = ((ms / 10 % 1024) as u16, (ms % 10 * 2) as u8);
-            let at = Stamp::modem(ms * SUBFRAME_NS);
-            order.note_clock(at.ns, at.ns);
-            let time = NrSlot { frame, slot, numerology: 1 };
-            order.push(SlotBatch { at, last: Some(time) }, block(time, arfcn));
-            order.release(Some(at.ns), &mut sink);
-        }
-        order.release(None, &mut sink);
-        out
-    }
-
-    #[test]
-    fn a_pause_shows_no_handover() {
-        let both = |from: i64, to: i64| (from..to).map(|ms| (ms, 1 + (ms % 2) as u32));
-        let first = || (0..100).map(|ms| (ms, 1));
-        let check = |blocks: Vec<(i64, u32)>| {
-            let right = blocks.iter().map(|(ms, arfcn)| (0, *arfcn as u8 - 1, *ms));
-            assert_eq!(placed(blocks.clone()), right.collect::<Vec<_>>());
-        };
-        for pause_ms in [600, 1_900, 5_000, 60_000] {
-            // After the first block of the second carrier; then either carrier is the next.
-            for next in [0, 1] {
-                let from = 100 + pause_ms + next;
-                check(first().chain([(100, 2)]).chain(both(from, from + 3_000)).collect());
-            }
-        }
-        // The log ends after it; or the first carrier pauses for 1 s, while the second one sends.
-        check(first().chain([(100, 2), (101, 2)]).collect());
-        check(first().chain((100..1_100).map(|ms| (ms, 2))).chain(both(1_100, 4_000)).collect());
-    }
-
-    #[test]
-    fn blocks_on_a_new_carrier_alone_show_a_handover() {
-        // Also if they are sparse: from the fourth one on.
-        for (every_ms, undecided) in [(10, 0), (1_280, 2)] {
-            let new = (1..200).map(|i| (100 + i * every_ms, 2));
-            let placed = placed((0..100).map(|ms| (ms, 1)).chain(new));
-            assert!(
-                placed[100 + undecided..].iter().all(|at| (at.0, at.1) == (1, 0)),
-                "{placed:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_clock_that_stands_still_holds_a_limited_number() {
-        let mut order = NrOrder::default();
-        let time = NrSlot { frame: 0, slot: 0, numerology: 1 };
-        for arfcn in 0..200_000 {
-            order.push(SlotBatch { at: Stamp::modem(0), last: None }, block(time, arfcn));
-            assert!(order.held.len() < MAX_HELD && order.carriers.len() <= MAX_CARRIERS);
-        }
-    }
 }

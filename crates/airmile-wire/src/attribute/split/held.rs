@@ -10,6 +10,10 @@ pub const SILENCE_NS: i64 = 40_000_000;
 /// And such a line does not deliver this much in two bins of a tenth of a second (chosen here).
 const AT_ONCE_BYTES: u64 = 10_000;
 const AT_ONCE_NS: i64 = 80_000_000;
+/// One that takes this long for a packet, or to acknowledge two segments, seldom releases more than two
+/// meanwhile.
+const LONG_SILENCE_NS: i64 = 200_000_000;
+const AFTER_LONG_BYTES: u64 = 4_000;
 
 impl Attribution {
     /// Sets the payload that passed in the direction of the transfers.
@@ -37,14 +41,16 @@ impl TransferSplit<'_> {
     /// the phone slept (DRX; TS 36.321, 5.7), or the path stood still.
     pub(super) fn assign(&mut self, cause: Cause, reason: Reason, from_ns: i64, to_ns: i64) {
         let (passed, silences) = (&self.of.passed, self.radio.unwrap_or_default().silences);
-        let is_held = |end: i64| {
+        let is_held = |start: i64, end: i64| {
+            let is_long = end.saturating_sub(start) >= LONG_SILENCE_NS;
+            let least_bytes = if is_long { AFTER_LONG_BYTES } else { AT_ONCE_BYTES };
             let until = end.saturating_add(AT_ONCE_NS);
-            cause == Cause::Wireline && passed.within(end - EARLY_NS, until) >= AT_ONCE_BYTES
+            cause == Cause::Wireline && passed.within(end - EARLY_NS, until) >= least_bytes
         };
         let first = silences.partition_point(|(_, end)| *end <= from_ns);
         let within = silences.iter().skip(first).take_while(|(start, _)| *start < to_ns);
         let mut at = from_ns;
-        for (start, end) in within.filter(|(_, end)| is_held(*end)) {
+        for (start, end) in within.filter(|(start, end)| is_held(*start, *end)) {
             let (start, end) = ((*start).max(at), (*end).min(to_ns));
             self.shares.add(cause, reason, at, start);
             self.shares.add(Cause::Unknown, reason, start, end);

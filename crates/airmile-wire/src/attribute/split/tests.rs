@@ -307,8 +307,12 @@ fn data_held_back_in_a_silence_is_in_no_lines_queue() {
     };
     check(14_000, (300, 500), &[(Cause::Wireline, 700), (Cause::Unknown, 200)]);
     check(14_000, (800, 1_000), &[(Cause::Wireline, 800), (Cause::Unknown, 100)]);
-    // A packet of a very slow line.
+    // A packet of a very slow line, or what its acknowledgement releases.
     check(1_400, (300, 500), &[(Cause::Wireline, 900)]);
+    check(2_896, (300, 500), &[(Cause::Wireline, 900)]);
+    // Acknowledgements of six segments at once, after a long silence and after a short one.
+    check(8_688, (300, 500), &[(Cause::Wireline, 700), (Cause::Unknown, 200)]);
+    check(8_688, (300, 480), &[(Cause::Wireline, 900)]);
 }
 
 /// Behind a proxy the server's own packets show until when it waited for an upload.

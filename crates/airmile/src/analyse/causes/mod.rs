@@ -21,6 +21,8 @@ use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 
 pub(super) use self::session::name_of_session;
 use self::split::Split;
+#[cfg(test)]
+pub(super) use self::split::example_finding;
 pub(super) use self::timeline::queued_ns;
 use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
 use super::radio::RadioAnalysis;
@@ -201,10 +203,21 @@ pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> Wir
     WireSide { shares_ms: split.shares_ms(), facts: facts(&seen, leading), causes }
 }
 
+/// A capture with a smaller share of a transfer's bytes holds a part of it (chosen here).
+const CAPTURED_SHARE: f64 = 0.9;
+
 /// What to do where it was not the radio and captures name no cause.
 pub(super) fn unnamed(finding: &TransferFinding, wire: &Wire) -> Advice {
+    let holds = wire.holds(finding);
+    let part = format!(
+        "the capture holds {:.0} % of its bytes, and of the rest nothing is known",
+        holds * 100.0
+    );
     let (what, how) = match (wire.is_at_phone(), wire.has_server) {
         _ if finding.overlapped => return Advice::RepeatAlone,
+        _ if holds < CAPTURED_SHARE => {
+            ("capture again, from before the transfer starts until after it ends", part.as_str())
+        }
         (false, _) => ("capture at the phone, too", "it shows which of the packets were late"),
         _ if finding.dir == Direction::Ul && !wire.is_aligned() => (
             "set the capture's clock to the log's",

@@ -70,13 +70,15 @@ impl Split {
         answer: &RadioAnalysis,
         wire: &Wire,
     ) -> Option<Self> {
-        // What waited for capacity must be known.
-        let ungauged_ms = finding.ungauged_ms()?;
-        if ungauged_ms > MOST_UNGAUGED * finding.duration_ms {
-            return None;
-        }
         let dir = finding.dir;
         let report = &answer.report;
+        // What waited for capacity must be known; without any report, it may be all that waited.
+        let ungauged_ms = finding.ungauged_ms()?;
+        let bounds_radio =
+            report.evidence_counts.bsr_reports == 0 && finding.verdict == Verdict::NotRadio;
+        if ungauged_ms > MOST_UNGAUGED * finding.duration_ms && !bounds_radio {
+            return None;
+        }
         let place = TransferTimeline::of(finding, report)?;
         let TransferTimeline { start_ns, end_ns, .. } = place;
         let spans = |dir| place.bursts(finding, dir, report);
@@ -403,7 +405,7 @@ fn set_holes_apart(by_cause: &mut BTreeMap<Cause, i64>, holes_ns: i64) {
 }
 
 #[cfg(test)]
-pub(super) use tests::example_finding;
+pub(in super::super) use tests::example_finding;
 
 #[cfg(test)]
 mod tests;

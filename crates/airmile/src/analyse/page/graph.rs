@@ -5,6 +5,7 @@ use airmile_model::{AppTransfer, PageCause, RequestPhase, TransferKind};
 
 use super::parts::{Part, Requests};
 use super::select::PageLoad;
+use super::unlogged::MergedSpans;
 use airmile_model::spans::merged;
 
 /// A request that starts this soon after another's end may be caused by it, given the precision of
@@ -50,7 +51,11 @@ pub(super) struct Graph {
     needed: Vec<bool>,
     /// Requests that the log lacks, by their ends.
     unlogged: Vec<(i64, i64)>,
-    link_busy: Vec<(i64, i64)>,
+    /// When a link may have been busy with the page's responses: without another cause, these bytes take as
+    /// long.
+    link_busy: MergedSpans,
+    /// When its queue shows that it was.
+    link_queued: MergedSpans,
 }
 
 impl Graph {
@@ -71,6 +76,17 @@ impl Graph {
         if let (false, Some(first)) = (needed.contains(&true), needed.first_mut()) {
             *first = true;
         }
+        // A response that nothing waits for may last longer than the load.
+        let of_link = parts.iter().zip(&needed).filter(|(_, needed)| **needed);
+        let of_link = of_link.flat_map(|(parts, _)| parts).filter(|part| is_link(part.cause));
+        let of_link: Vec<&Part> = of_link.collect();
+        let spans = |of: &dyn Fn(&Part) -> bool| {
+            let parts = of_link.iter().filter(|part| of(part));
+            let spans = parts.map(|part| (part.from_ns, part.to_ns));
+            MergedSpans::new(spans.chain(link_busy.iter().copied()).collect())
+        };
+        let link_queued = spans(&|part| part.cause != PageCause::Transfer);
+        let link_busy = spans(&|_| true);
         Self {
             milestone,
             start_ns: load.start_ns,
@@ -81,6 +97,7 @@ impl Graph {
             needed,
             unlogged,
             link_busy,
+            link_queued,
         }
     }
 
@@ -167,20 +184,13 @@ impl Graph {
         push(PageCause::Browser, from_ns, cursor);
     }
 
-    /// How long a link was busy with the page's responses: without another cause, these bytes take
-    /// as long.
-    fn link_busy_ns(&self) -> i64 {
-        // A response that nothing waits for may last longer than the load.
-        let needed = self.parts.iter().zip(&self.needed).filter(|(_, needed)| **needed);
-        let of_link = needed.flat_map(|(parts, _)| parts).filter(|part| is_link(part.cause));
-        let spans = of_link.map(|part| (part.from_ns, part.to_ns)).chain(self.link_busy.clone());
-        let within = spans.map(|(from, to)| (from.max(self.start_ns), to.min(self.end_ns)));
-        merged(within.collect()).iter().map(|(from, to)| to - from).sum()
-    }
-
-    /// Whether all connections that a browser opens to a host were in use while a request was
-    /// queued: then it waited for the same as they did.
+    /// Whether a request that waited for its turn waited for the same as those before it: all connections
+    /// that a browser opens to a host were in use, or the link was busy, which no further connection
+    /// shortens.
     fn is_crowded(&self, part: &Part) -> bool {
+        if 2 * self.link_queued.within_ns(part.from_ns, part.to_ns) >= part.ns().unsigned_abs() {
+            return true;
+        }
         let middle_ns = part.from_ns.midpoint(part.to_ns);
         let in_use = self.parts.iter().flatten().filter(|other| {
             other.cause != PageCause::Blocked && (other.from_ns..other.to_ns).contains(&middle_ns)
@@ -297,7 +307,8 @@ impl Graph {
             if without == PageCause::Browser { self.own_ns(last_ns, self.end_ns) } else { 0 };
         let tail_ns = (self.end_ns - last_ns - own_ns).max(0);
         let saves_ns = self.end_ns.saturating_sub(end_ns.saturating_add(tail_ns)).max(0);
-        let busy_ns = if is_link(without) { 0 } else { self.link_busy_ns() };
+        let busy_ns = self.link_busy.within_ns(self.start_ns, self.end_ns).cast_signed();
+        let busy_ns = if is_link(without) { 0 } else { busy_ns };
         saves_ns.min(self.wait_ns().saturating_sub(busy_ns).max(0))
     }
 

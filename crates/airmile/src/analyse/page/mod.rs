@@ -64,7 +64,7 @@ pub struct Page {
     pub load_ms: f64,
     /// Bytes of its requests.
     pub bytes: u64,
-    /// The longest cause of the wait.
+    /// The cause whose removal saves most; the longest one, if nothing shows what its removal saves.
     pub verdict: PageCause,
     /// The verdict in a sentence.
     pub says: String,
@@ -254,16 +254,15 @@ fn judge(
     for step in &path {
         *shares.entry(step.cause).or_default() += step.to_ns - step.from_ns;
     }
-    let verdict = leading(&shares);
+    let longest = leading(&shares);
+    // A log alone does not show whether a link was busy.
+    let can_save = |cause: PageCause| match cause {
+        PageCause::Transfer => seen,
+        _ => !matches!(cause, PageCause::Unlogged | PageCause::Unknown),
+    };
     let mut savings: Vec<PageSaving> = shares
         .iter()
-        .filter(|(cause, ns)| {
-            // A log alone does not show whether a link was busy.
-            let is_known = **cause != PageCause::Transfer || seen;
-            is_known
-                && !matches!(cause, PageCause::Unlogged | PageCause::Unknown)
-                && **ns as f64 >= WORTH_SAVING * wait_ns as f64
-        })
+        .filter(|(cause, ns)| can_save(**cause) && **ns as f64 >= WORTH_SAVING * wait_ns as f64)
         .filter_map(|(cause, _)| {
             let saves_ms = ms(graph.saves_ns(*cause));
             let largest = graph.largest(*cause, &path);
@@ -282,6 +281,8 @@ fn judge(
         })
         .collect();
     savings.sort_by(|a, b| b.saves_ms.total_cmp(&a.saves_ms));
+    let most = savings.first().filter(|_| can_save(longest));
+    let verdict = most.map_or(longest, |most| most.cause);
     let own_url = load.page.and_then(|page| page.url.as_deref());
     let page_url = own_url.map(|url| answer.shown(url)).or_else(|| url(0)).unwrap_or_default();
     let shares_ms: BTreeMap<PageCause, f64> =
@@ -289,6 +290,9 @@ fn judge(
     let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
     let doubt = by_phases.then(|| doubt_of(&path, &doubts));
     let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, doubt);
+    if let Some(most) = most.filter(|_| verdict != longest) {
+        says.push_str(&wording::most_saved(verdict, most.saves_ms));
+    }
     if let Some((at, ns)) = longest_failure(load, &path)
         && ns as f64 >= WORTH_SAVING * wait_ns as f64
         && let Some(one) = load.requests.get(at)

@@ -194,6 +194,32 @@ fn answers_back_to_back_on_a_connection_wait_for_their_turn() {
     );
 }
 
+/// Further connections do not shorten a turn behind a link that is busy, and what is blocked by it saves
+/// nothing.
+#[test]
+fn a_turn_behind_a_busy_link_waits_for_the_link() {
+    let mut transfers =
+        vec![request("a", 0, [0, 0, 0, 50, 250]), request("b", 0, [0, 0, 0, 300, 20])];
+    transfers.iter_mut().for_each(|one| one.connection = Some("1".into()));
+    let log = ApplicationLog { transfers, ..ApplicationLog::default() };
+    let loads = page_loads(&log);
+    use PageCause::{Blocked, Radio, SlowStart, Transfer, Wireline};
+    for (cause, blocked_ms) in [(Wireline, 0), (Radio, 0), (SlowStart, 250), (Transfer, 250)] {
+        let mut split = parts::requests(&loads[0], &log, None);
+        let received = split.parts.iter_mut().flatten().filter(|part| part.cause == Transfer);
+        received.for_each(|part| part.cause = cause);
+        let graph = Graph::new(&loads[0], split);
+        let path = path(&graph);
+        let ms = |of: PageCause| -> i64 {
+            path.iter().filter(|(_, cause, _)| *cause == of).map(|(.., ms)| ms).sum()
+        };
+        assert_eq!((ms(Blocked), ms(cause)), (blocked_ms, 270 - blocked_ms), "{path:?}");
+        if blocked_ms == 0 {
+            assert!(saves_ms(&graph, cause) > saves_ms(&graph, Blocked));
+        }
+    }
+}
+
 #[test]
 fn a_document_that_still_comes_asks_for_what_it_names() {
     let transfers = vec![

@@ -406,6 +406,21 @@ impl Wire {
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
     }
 
+    /// The share of a transfer's bytes that it holds, at most; without a clock, in all of its time.
+    pub(crate) fn holds(&self, finding: &TransferFinding) -> f64 {
+        let span = finding.start_us.zip(finding.end_us).filter(|_| self.is_aligned);
+        let of = |bytes: &ByteBins| match span {
+            Some((from_us, to_us)) => bytes.within(from_us * 1_000, to_us * 1_000),
+            None => bytes.total(),
+        };
+        let held = match (finding.dir, &self.uploads) {
+            (Direction::Dl, _) => of(&self.followed).saturating_add(of(&self.others)),
+            (Direction::Ul, Some((_, sent))) => of(sent),
+            (Direction::Ul, None) => return 1.0,
+        };
+        finding.bytes.filter(|bytes| *bytes > 0).map_or(1.0, |bytes| held as f64 / bytes as f64)
+    }
+
     /// Whether the data that arrived during a transfer is almost all from one server.
     pub(crate) fn is_of_one_host(&self, finding: &TransferFinding) -> bool {
         let Some((from_us, to_us)) = finding.start_us.zip(finding.end_us) else { return false };

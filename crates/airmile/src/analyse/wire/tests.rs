@@ -35,3 +35,19 @@ impl Wire {
         }
     }
 }
+
+/// A capture of a part of a transfer is known by its bytes: within the transfer's time, on a clock of which
+/// the offset is known.
+#[test]
+fn a_capture_of_a_part_holds_a_part_of_the_bytes() {
+    let finding = crate::analyse::causes::example_finding();
+    let mut wire = Wire::example();
+    // 100,000 bytes in a second.
+    wire.followed.add(500_000_000, 30_000);
+    wire.others.add(600_000_000, 10_000);
+    wire.followed.add(5_000_000_000, 90_000);
+    assert_eq!(wire.holds(&finding), 0.4);
+    assert_eq!(wire.holds(&TransferFinding { bytes: None, ..finding.clone() }), 1.0);
+    wire.is_aligned = false;
+    assert_eq!(wire.holds(&finding), 1.3);
+}

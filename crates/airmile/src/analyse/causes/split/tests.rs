@@ -38,7 +38,7 @@ impl Split {
     }
 }
 
-pub(in super::super) fn example_finding() -> TransferFinding {
+pub(in super::super::super) fn example_finding() -> TransferFinding {
     TransferFinding {
         id: "one".into(),
         dir: Direction::Dl,
