@@ -41,7 +41,8 @@ pub enum Reason {
     ReceiveWindow,
     /// ACKs or the sender's own pace, outside the phases above.
     Pacing,
-    /// The same of a phone's upload whose data left as soon as ACKs came, without a gap between these.
+    /// The same of a phone's upload whose data left as soon as ACKs came, without a gap between these; or
+    /// a retransmission, where arrivals indicate a line that drops packets.
     PathPace,
     /// A queue on the path.
     Queue,

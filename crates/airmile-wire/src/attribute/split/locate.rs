@@ -38,8 +38,8 @@ impl TransferSplit<'_> {
             (_, Some(HiddenQueue::Downlink)) if !is_empty_path && (is_paced || is_loss) => {
                 Reason::Queue
             }
-            // Its queue may be too short to show in any delay.
-            _ if is_loss && self.of.line_drops => Reason::Queue,
+            // Its queue may be too short to show in round trips: captures at both ends would show it.
+            _ if is_loss && self.of.line_drops && !is_empty_path => Reason::PathPace,
             (_, Some(HiddenQueue::Uplink)) if is_paced => Reason::QueueUp,
             (Reason::Pacing | Reason::PathPace, _) if self.at_readers_pace(to_ns) => {
                 Reason::ReceiveWindow
