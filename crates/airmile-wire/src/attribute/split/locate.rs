@@ -34,7 +34,11 @@ impl TransferSplit<'_> {
             }
             (Reason::QueueOrWindow, _) => Reason::Queue,
             // A long round trip with an empty downlink path has its queue on the uplink.
-            (Reason::Queue, _) if is_empty_path => Reason::QueueUp,
+            (Reason::QueueOrSender, _) if is_empty_path && self.radio.is_some() => {
+                Reason::AppLimited
+            }
+            (Reason::Queue | Reason::QueueOrSender, _) if is_empty_path => Reason::QueueUp,
+            (Reason::QueueOrSender, _) => Reason::Queue,
             (_, Some(HiddenQueue::Downlink)) if !is_empty_path && (is_paced || is_loss) => {
                 Reason::Queue
             }

@@ -216,6 +216,17 @@ fn drops_that_arrivals_indicate_need_a_queue_where_it_would_show() {
     }
 }
 
+/// A sender that had sent all it had waits for no acknowledgement: late ones are no queue of the uplink.
+#[test]
+fn late_acknowledgements_of_a_sender_without_data() {
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let both = || Attribution::default().with_path(PathQueue::new(passages.clone().collect()));
+    assert_eq!(waited(Reason::Queue, both()), [(Cause::UplinkQueue, 100)]);
+    assert_eq!(waited(Reason::QueueOrSender, both()), [(Cause::SenderLimited, 100)]);
+    let alone = waited(Reason::QueueOrSender, Attribution::default());
+    assert_eq!(alone, [(Cause::Wireline, 100)]);
+}
+
 /// What a full queue of a line drops is the line's; what is lost on an empty path is not, and what is
 /// lost while the radio's queue delays the data may be either's.
 #[test]
