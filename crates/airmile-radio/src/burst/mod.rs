@@ -58,6 +58,7 @@ pub use fuse::Learnt;
 use fuse::{decide_auto, decide_grants, decide_padding, decide_poll};
 use placing::RowSink;
 pub use poll_model::PollLimits;
+use starved::Wait;
 use tti_row::{PlainTti, TtiRow};
 
 use crate::decided::Decided;
@@ -328,10 +329,11 @@ impl Judge {
     /// not known yet.
     #[cold]
     fn judge_epoch(&mut self) {
-        let decisions = self.decide();
+        let (decisions, silences) = self.decide();
         let cut = decisions.iter().rposition(|d| d.data).unwrap_or(0);
         let is_first = cut == 0 && self.epoch.rows().first().is_none_or(|row| row.n_tti() == 1);
-        self.emit_rows(&decisions, if is_first { self.epoch.rows().len() - 1 } else { cut });
+        let n = if is_first { self.epoch.rows().len() - 1 } else { cut };
+        self.emit_rows(&decisions, silences, n);
         if let Some(before) = self.epoch.take_continued() {
             self.summary.data_ttis += before.n_data();
             self.assembler.continued(&before, &mut self.bursts, &mut self.activities);
@@ -341,18 +343,19 @@ impl Judge {
     /// Judges all rows: the segment or the log ends after them.
     #[cold]
     fn judge_all(&mut self, end: Bound) {
-        let decisions = self.decide();
-        self.emit_rows(&decisions, self.epoch.rows().len());
+        let (decisions, silences) = self.decide();
+        self.emit_rows(&decisions, silences, self.epoch.rows().len());
         self.assembler.end(end, &mut self.bursts, &mut self.activities);
     }
 
-    /// Passes the first `n` rows on to the assembler, and removes them.
-    fn emit_rows(&mut self, decisions: &[fuse::Decision], n: usize) {
+    /// Passes the first `n` rows on to the assembler, and removes them. Data may have waited in silences.
+    fn emit_rows(&mut self, decisions: &[fuse::Decision], silences: Vec<Wait>, n: usize) {
         let (bursts, activities) = (&mut self.bursts, &mut self.activities);
         let rows = self.epoch.rows();
         let is_leg = self.is_leg;
         let waits = is_leg.then(|| starved::possible_waits(rows, decisions, &self.assembler));
-        let mut waits = waits.unwrap_or_default().into_iter().peekable();
+        let waits = waits.filter(|waits| !waits.is_empty()).unwrap_or(silences);
+        let mut waits = waits.into_iter().peekable();
         for (i, (row, decision)) in rows.iter().zip(decisions).enumerate().take(n) {
             if let Some(before) = &row.continued {
                 self.summary.data_ttis += before.n_data();
@@ -372,7 +375,7 @@ impl Judge {
         self.epoch.remove(n);
     }
 
-    fn decide(&mut self) -> Vec<fuse::Decision> {
+    fn decide(&mut self) -> (Vec<fuse::Decision>, Vec<Wait>) {
         let mut learnt = Learnt::default();
         let rows = self.epoch.rows();
         let (evidence, mut decisions) = match self.options.evidence {
@@ -382,9 +385,10 @@ impl Judge {
             EvidenceChoice::Grants => (Evidence::Grants, decide_grants(rows, &mut learnt)),
             EvidenceChoice::Paper => (Evidence::Paper, fuse::by_paper(rows)),
         };
-        if self.options.evidence != EvidenceChoice::Paper {
-            fuse::end_before_silences(rows, &mut decisions);
-        }
+        let silences = match self.options.evidence {
+            EvidenceChoice::Paper => Vec::new(),
+            _ => fuse::end_before_silences(rows, &mut decisions, learnt.cell_habit),
+        };
         if decisions.iter().any(|d| d.data) {
             self.summary.evidence = match self.summary.evidence {
                 Some(before) if before != evidence => Some(Evidence::Fused),
@@ -392,6 +396,6 @@ impl Judge {
             };
             self.summary.learnt = learnt;
         }
-        decisions
+        (decisions, silences)
     }
 }

@@ -24,13 +24,15 @@ const MIN_PAUSES: usize = 5;
 /// here: the longest of all was not seen).
 const LONGEST: i64 = 2;
 
-/// The parts of pauses after an emptied queue in which new data may have waited, in order: of each, the
-/// number of the row before it, its first TTI and its end. None if the leg's cell starves no backlog.
+/// A pause in which data may have waited: the number of the row before it, its first TTI and its end.
+pub(super) type Wait = (usize, i64, i64);
+
+/// The parts of pauses after an emptied queue in which new data may have waited, in order. None if the leg's cell starves no backlog.
 pub(super) fn possible_waits(
     rows: &[TtiRow],
     decisions: &[Decision],
     assembler: &Assembler,
-) -> Vec<(usize, i64, i64)> {
+) -> Vec<Wait> {
     let mut waited = 0_i64;
     let (mut starved, mut emptied) = (Vec::new(), Vec::new());
     for (i, next) in pairs(rows, decisions) {

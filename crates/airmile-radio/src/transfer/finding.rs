@@ -151,7 +151,8 @@ impl Timeline {
         if unclear_ms > 0.0 {
             notes.push(format!(
                 "for {unclear_ms:.0} ms, the log does not show whether data waited: by allocations \
-                 alone a sender's pace and a small share of a busy cell look the same, and a wait \
+                 alone a sender's pace and a small share of a busy cell look the same, as do its pause and \
+                 a time without service, and a wait \
                  for the first grant of a leg of a split bearer leaves no record"
             ));
         }

@@ -289,8 +289,7 @@ impl TransferSplit<'_> {
         let waited_for = reason;
         let reason = self.located(from_ns, to_ns, waited_for);
         // A queue whose place is known only now, before the radio, is not on the uplink.
-        let is_before_radio =
-            reason == Reason::Queue && !matches!(waited_for, Reason::Queue | Reason::QueueOrWindow);
+        let is_before_radio = reason == Reason::Queue && !waited_for.may_be_queue();
         let sends = reason.may_be_upload() && of.ack_payload.is_busy(from_ns, to_ns);
         let radio = self.radio.filter(|_| sends).unwrap_or_default();
         // If the phone's own log shows its queue, uploaded bytes add no information.
@@ -372,7 +371,9 @@ impl TransferSplit<'_> {
             let (start, end) = (behind.from_ns.max(at), behind.to_ns.min(to_ns));
             let reason_of_server = match behind.reason {
                 // Acknowledged at the pace of the wired path, or queued before it.
-                Reason::Queue | Reason::Pacing | Reason::LossRecovery => Reason::Queue,
+                Reason::Queue | Reason::QueueOrSender | Reason::Pacing | Reason::LossRecovery => {
+                    Reason::Queue
+                }
                 Reason::FirstSlowStart
                 | Reason::SlowStartRestart
                 | Reason::UndesiredSlowStart
@@ -443,6 +444,11 @@ impl RadioSpan {
 }
 
 impl Reason {
+    /// Whether round trips show a queue, of which the place may be unknown.
+    const fn may_be_queue(self) -> bool {
+        matches!(self, Self::Queue | Self::QueueOrWindow | Self::QueueOrSender)
+    }
+
     /// Whether a long uplink queue of the phone can explain this reason.
     const fn may_be_upload(self) -> bool {
         !matches!(self, Self::NoRequest | Self::Unknown | Self::AfterLast)
@@ -454,9 +460,13 @@ const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bo
     match reason {
         Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
         Reason::QueueUp => Cause::UplinkQueue,
-        Reason::Queue | Reason::PathPace if radio_seen => Cause::Wireline,
+        Reason::Queue | Reason::QueueOrSender | Reason::PathPace if radio_seen => Cause::Wireline,
         // The queue may be the radio's, without records to show it.
-        Reason::Queue | Reason::PathPace | Reason::Unknown | Reason::AfterLast => Cause::Unknown,
+        Reason::Queue
+        | Reason::QueueOrSender
+        | Reason::PathPace
+        | Reason::Unknown
+        | Reason::AfterLast => Cause::Unknown,
         Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
         Reason::NoRequest if before_first => Cause::Setup,
         Reason::NoRequest | Reason::ServerThinkTime | Reason::AppLimited | Reason::Pacing => {

@@ -436,6 +436,24 @@ fn long_round_trips_are_a_queue_before_the_radio_or_behind_an_upload() {
     assert_eq!(of(paced(true), radio), Some((Cause::UplinkQueue, 440)));
 }
 
+/// Data that answers an acknowledgement of 450 ms before may be all that the sender had.
+#[test]
+fn late_acknowledgements_are_a_queue_unless_the_sender_has_no_more_data() {
+    for (bytes, expected) in [(MSS, Reason::Queue), (MSS / 2, Reason::QueueOrSender)] {
+        let mut wire = Wire::open();
+        wire.request(50);
+        wire.burst(100, 10);
+        for at in (110..1_000_u32).step_by(10) {
+            if at >= 550 {
+                wire.stamped(at.into(), Direction::Dl, bytes, (0, at - 450));
+            }
+            wire.stamped(at.into(), Direction::Ul, 0, (at, 0));
+        }
+        let mut spans = wire.attribution.1.touching(600 * MS, 900 * MS);
+        assert!(spans.all(|span| span.reason == expected), "{expected:?}");
+    }
+}
+
 /// A segment is missed while the data around it answers acknowledgements of so long before.
 #[test]
 fn what_is_missed_behind_long_round_trips_was_queued() {

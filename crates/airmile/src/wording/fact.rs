@@ -311,7 +311,7 @@ const fn reason(reason: Reason) -> &'static str {
         Reason::LossRecovery => "retransmission of lost segments",
         Reason::ReceiveWindow | Reason::QueueOrWindow => "receive window full",
         Reason::Pacing | Reason::PathPace => "ACKs or sender pacing",
-        Reason::Queue => "data queued on the path",
+        Reason::Queue | Reason::QueueOrSender => "data queued on the path",
         Reason::QueueUp => "requests or ACKs queued on the uplink",
         Reason::Unknown => "the connection's start is not in the capture",
         Reason::AfterLast => "after the last data",

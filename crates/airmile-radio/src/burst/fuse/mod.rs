@@ -15,6 +15,7 @@ use super::dl_slots::DlSlots;
 use super::gap;
 use super::padding::{self, PaddedBlock};
 use super::poll_model::PollLimits;
+use super::starved::Wait;
 use super::tti_row::TtiRow;
 use super::unpadded::{self, PaddingSign, UnpaddedBlock};
 pub(super) use polls::decide_poll;
@@ -259,19 +260,37 @@ const STARVED_BY_SIGN_MS: i64 = 4_000;
 
 /// Where data was left and a pause follows that cannot be contention, whatever the sign, the burst ends
 /// before it.
-pub(super) fn end_before_silences(rows: &[TtiRow], decisions: &mut [Decision]) {
+///
+/// Returns the pauses that alone show an empty queue, although the cell cuts blocks to the queue and the
+/// block before is whole: a phone that has lost the cell has no grants for data that waits.
+pub(super) fn end_before_silences(
+    rows: &[TtiRow],
+    decisions: &mut [Decision],
+    habit: Option<CellHabit>,
+) -> Vec<Wait> {
+    let largest_prb = TtiRow::largest_prb(rows);
     let mut next: Option<i64> = None;
-    for (row, decision) in rows.iter().zip(decisions).rev().filter(|(_, decision)| decision.data) {
+    let mut waits = Vec::new();
+    let each = rows.iter().zip(decisions).enumerate().rev();
+    for (i, (row, decision)) in each.filter(|(_, (_, decision))| decision.data) {
         let gap = next.map_or(0, |next| next.saturating_sub(row.tti));
         let longest_ms = match decision.by {
             Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
             _ => STARVED_MS,
         };
-        if !decision.empty && gap >= TtiSpan::from_ms(longest_ms, row.grants.numerology).0 {
+        let span = |ms| TtiSpan::from_ms(ms, row.grants.numerology).0;
+        let whole = row.grants.prb.is_some_and(|prb| !allocation::is_part(prb, largest_prb));
+        let by_pause = decision.by == Bound::Gap && habit == Some(CellHabit::Trims) && whole;
+        if by_pause && (span(STARVED_MS)..span(STARVED_BY_SIGN_MS)).contains(&gap) {
+            waits.push((i, row.tti.saturating_add(1), row.tti.saturating_add(gap)));
+        }
+        if !decision.empty && gap >= span(longest_ms) {
             *decision = Decision::sure(true, Bound::Gap, 0.6);
         }
         next = Some(row.first_tti());
     }
+    waits.reverse();
+    waits
 }
 
 /// The paper's rule needs no decision per row, only which rows are visible to it.

@@ -41,7 +41,8 @@ pub enum Reason {
     ReceiveWindow,
     /// ACKs or the sender's own pace, outside the phases above.
     Pacing,
-    /// The same of a phone's upload whose data left as soon as ACKs came, without a gap between these.
+    /// The same of a phone's upload whose data left as soon as ACKs came, without a gap between these; or
+    /// a retransmission, where arrivals indicate a line that drops packets.
     PathPace,
     /// A queue on the path.
     Queue,
@@ -50,6 +51,9 @@ pub enum Reason {
     /// The receive window was full, and without time stamps all of the last round trips were long:
     /// a queue on the path, unless it is known to be empty.
     QueueOrWindow,
+    /// The sender had sent all that it had, and round trips were long: a queue on the path, unless it is
+    /// known to be empty.
+    QueueOrSender,
     /// Undetermined: the capture began in the middle of the connection and shows no round
     /// trip.
     Unknown,
@@ -122,7 +126,8 @@ impl SenderModel {
         }
         wait(out, last, now - may_queue, reason);
         wait(out, now - may_queue, now - queued, Reason::QueueOrWindow);
-        wait(out, now - queued, now, Reason::Queue);
+        let is_sender = reason == Reason::AppLimited && self.short;
+        wait(out, now - queued, now, if is_sender { Reason::QueueOrSender } else { Reason::Queue });
     }
 
     /// Whether the packet left as soon as new data was acknowledged, and acknowledgements came evenly

@@ -34,12 +34,16 @@ impl TransferSplit<'_> {
             }
             (Reason::QueueOrWindow, _) => Reason::Queue,
             // A long round trip with an empty downlink path has its queue on the uplink.
-            (Reason::Queue, _) if is_empty_path => Reason::QueueUp,
+            (Reason::QueueOrSender, _) if is_empty_path && self.radio.is_some() => {
+                Reason::AppLimited
+            }
+            (Reason::Queue | Reason::QueueOrSender, _) if is_empty_path => Reason::QueueUp,
+            (Reason::QueueOrSender, _) => Reason::Queue,
             (_, Some(HiddenQueue::Downlink)) if !is_empty_path && (is_paced || is_loss) => {
                 Reason::Queue
             }
-            // Its queue may be too short to show in any delay.
-            _ if is_loss && self.of.line_drops => Reason::Queue,
+            // Its queue may be too short to show in round trips: captures at both ends would show it.
+            _ if is_loss && self.of.line_drops && !is_empty_path => Reason::PathPace,
             (_, Some(HiddenQueue::Uplink)) if is_paced => Reason::QueueUp,
             (Reason::Pacing | Reason::PathPace, _) if self.at_readers_pace(to_ns) => {
                 Reason::ReceiveWindow

@@ -196,6 +196,37 @@ fn a_queue_before_the_radio_stays_there_during_an_upload() {
     assert_eq!(waited(Reason::QueueOrWindow, uploading()), [(Cause::UplinkQueue, 100)]);
 }
 
+/// Losses are a line's where arrivals alone indicate that it drops packets, by their pace and not by round
+/// trips; captures at both ends that show no queue refute it.
+#[test]
+fn drops_that_arrivals_indicate_need_a_queue_where_it_would_show() {
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let both = Attribution::default().with_path(PathQueue::new(passages.collect()));
+    let (line, lost) = (Cause::Wireline, Cause::LossRecoveryCongestion);
+    for (path, expected) in
+        [(Attribution::default(), (line, Reason::PathPace)), (both, (lost, Reason::LossRecovery))]
+    {
+        let mut waits = WaitTimeline::default();
+        let span = WaitSpan { from_ns: 0, to_ns: 100 * MS, reason: Reason::LossRecovery };
+        waits.push(&[span], true);
+        let mut one = Attribution { waits, ..path };
+        one.set_line_drops();
+        let shares = one.split(0, 100 * MS, Some(RadioEvidence::default()));
+        assert_eq!(shares.parts, BTreeMap::from([(expected, 100 * MS)]));
+    }
+}
+
+/// A sender that had sent all it had waits for no acknowledgement: late ones are no queue of the uplink.
+#[test]
+fn late_acknowledgements_of_a_sender_without_data() {
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let both = || Attribution::default().with_path(PathQueue::new(passages.clone().collect()));
+    assert_eq!(waited(Reason::Queue, both()), [(Cause::UplinkQueue, 100)]);
+    assert_eq!(waited(Reason::QueueOrSender, both()), [(Cause::SenderLimited, 100)]);
+    let alone = waited(Reason::QueueOrSender, Attribution::default());
+    assert_eq!(alone, [(Cause::Wireline, 100)]);
+}
+
 /// What a full queue of a line drops is the line's; what is lost on an empty path is not, and what is
 /// lost while the radio's queue delays the data may be either's.
 #[test]
