@@ -11,9 +11,13 @@ use crate::tcp::TracedPacket;
 const LONGEST_THINK_NS: i64 = 60_000_000_000;
 /// Smaller messages ask for nothing: HTTP/2's window updates, and pings (chosen here, as for requests).
 const SMALL_BYTES: u64 = 60;
-/// A client that speaks again after a pause is busy with its own work, unless it had sent more than a
-/// handshake does (chosen here). Exchanges of less are small.
+/// A client that speaks again after a pause, without an answer, is busy with its own work, unless it sent more
+/// than a handshake does: then it waited for acknowledgements (RFC 5681, 3.1: an initial window).
+const FLIGHT_BYTES: u64 = 4_380;
+/// Exchanges of less are small, a handshake's too (chosen here).
 const HANDSHAKE_BYTES: u64 = INITIAL_WINDOW_BYTES;
+/// Data that comes sooner after a request was on its way, if that is also half a round trip (chosen here).
+const IN_FLIGHT_NS: i64 = 100_000_000;
 /// What a client sends later than this after the last packet, it does not send because of that (chosen here:
 /// above the time that a phone takes for a certificate, below the period of keep-alives).
 const AT_ONCE_NS: i64 = 200_000_000;
@@ -137,12 +141,11 @@ impl Exchanges {
         let is_first = self.done.len() == 1;
         let rests = |one: &Exchange| {
             let gap_ns = now.saturating_sub(one.to_ns);
-            let is_handshake = one.payload() < HANDSHAKE_BYTES;
-            let sets_up = is_first && is_handshake;
+            let sets_up = is_first && one.payload() < HANDSHAKE_BYTES;
+            let own_pause = up && one.bytes[1] < FLIGHT_BYTES;
             let at_once = sets_up && gap_ns < pause_ns.min(AT_ONCE_NS);
-            let pauses = if up { one.answered || is_handshake } else { one.answered && !sets_up };
             asks && one.answered && !at_once
-                || gap_ns >= pause_ns && pauses
+                || gap_ns >= pause_ns && (one.answered && (up || !sets_up) || own_pause)
                 || gap_ns > LONGEST_THINK_NS
         };
         let last = self.done.last();
@@ -154,6 +157,16 @@ impl Exchanges {
         }
         if is_over {
             self.begin(now, pause_ns);
+        }
+        // A request while an answer comes parts nothing.
+        let round_trip_ns = self.opened_ns.map_or(0, |(first, last)| last.saturating_sub(first));
+        if let [.., before, last] = self.done.as_mut_slice()
+            && !up
+            && last.answered_ns.is_none()
+            && now.saturating_sub(before.to_ns) < IN_FLIGHT_NS.min(round_trip_ns / 2)
+        {
+            *before = Exchange { most: None, ..before.and(last) };
+            self.done.pop();
         }
         if let Some(one) = self.done.last_mut() {
             one.to_ns = one.to_ns.max(now);
@@ -391,5 +404,19 @@ mod tests {
         let found = transfers(&[&[first, download(5_000, 5_050, 50)].concat()]);
         let expected = [("dl0".into(), 0, 170, 70_039), ("dl1".into(), 5_000, 5_099, 70_000)];
         assert_eq!(found, expected);
+    }
+
+    /// A second request while the first answer's rate is low, and an upload whose acknowledgements are late.
+    #[test]
+    fn a_slow_begin_is_of_the_transfer() {
+        let begin = [(0, true, 0), (60, false, 0), (61, true, 600)];
+        let slow = (0..20).map(|at| (800 + 25 * at, false, 1_400));
+        let rest =
+            [vec![(1_280, true, 300)], (0..2_000).map(|at| (1_281 + at, false, 1_400)).collect()];
+        let download = [begin.to_vec(), slow.collect(), rest.concat()].concat();
+        assert_eq!(transfers(&[&download]), [("dl0".into(), 0, 3_280, 2_828_000)]);
+        let upload = [(61, true, 14_000), (1_300, true, 100_000), (2_000, false, 500)];
+        let found = transfers(&[&[&begin[..2], &upload].concat()]);
+        assert_eq!(found, [("ul0".into(), 0, 2_000, 114_000)]);
     }
 }
