@@ -20,8 +20,9 @@ const THIN_BYTES: u64 = 120_000;
 /// An application paces itself if less than this arrives at a time: data that waits leaves in whole
 /// segments, and each host takes this much (RFC 9293, 3.7.1).
 const LEAST_MSS: f64 = 536.0;
-/// A cell has no queue for a phone to which it sends this much at once, and then nothing for that long
-/// (chosen here: of the bench's cells the most is 4 segments and 8 ms).
+/// Without a queue that stands, data that comes this much at once, and then not for that long, may be a
+/// sender's window or pace (chosen here: of the bench's cells the most is 4 segments and 8 ms; one of NR
+/// that serves its users in turn has more).
 const BURST_SEGMENTS: f64 = 10.0;
 const BURST_GAP_S: f64 = 0.012;
 /// TCP whose share of the time with an upload in the way is less than this has none (chosen here).
@@ -282,11 +283,15 @@ impl Features {
     #[must_use]
     pub(super) fn loses_elsewhere(&self) -> bool {
         let of = |at: usize| self.values.get(at).copied().unwrap_or(f64::NAN);
-        let queue_stands = self.queue_ms.is_some_and(|ms| ms >= QUEUE_MS);
         of(LOSS_SHARE) >= MOSTLY_LOSS
             && of(FIRST_OF_ARRIVALS) >= STEADY_CV
             && !self.line_loses
-            && !queue_stands
+            && !self.queue_stands()
+    }
+
+    /// Whether round trips show that a queue stands.
+    fn queue_stands(&self) -> bool {
+        self.queue_ms.is_some_and(|ms| ms >= QUEUE_MS)
     }
 
     /// Whether a queue stands that is as long as a base station's, and nothing shows it to be a line's.
@@ -307,12 +312,13 @@ impl Features {
         self.values[BATCH] < (LEAST_MSS / 1_500.0).ln()
     }
 
-    /// Whether data comes in bursts at a rate far above its mean, at a pace that is its sender's. At the
-    /// server acknowledgements come in lumps after the radio, too.
+    /// Whether data comes in bursts at a rate far above its mean, which may be its sender's: no queue
+    /// stands, or that is unknown. At the server acknowledgements come in lumps after the radio, too.
     #[must_use]
     pub(super) fn comes_in_bursts(&self) -> bool {
         let segments = self.values[BATCH].exp();
         self.place != CaptureSite::Server
+            && !self.queue_stands()
             && segments >= BURST_SEGMENTS
             && segments * 1_500.0 >= BURST_GAP_S * self.rate
     }

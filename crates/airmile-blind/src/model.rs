@@ -375,11 +375,15 @@ impl Model {
             (&[Suspect::Wireline], features.loses_elsewhere()),
             (&[Suspect::Radio, Suspect::Wireline], is_empty && !loses),
             (&[Suspect::Radio, Suspect::Wireline], features.is_trickle()),
-            (&[Suspect::Radio], features.comes_in_bursts()),
         ] {
             if contradicted {
                 strike_out(&mut probabilities, suspects);
             }
+        }
+        // A cell that serves its users in turn, or a sender's window or pace.
+        let [radio, .., other] = probabilities;
+        if features.comes_in_bursts() && radio > other {
+            equal(&mut probabilities, [Suspect::Radio, Suspect::Other]);
         }
         if features.is_thin() {
             doubt(&mut probabilities, Suspect::Radio);

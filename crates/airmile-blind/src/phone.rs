@@ -385,8 +385,7 @@ impl CapturedPhone {
         let place = sides.place();
         // At the server, acknowledgements show what arrived at the phone.
         let at_server = place == CaptureSite::Server;
-        let each = user.connections.values();
-        let each = each.filter_map(|one| Some((one.server?, one.model.upstream_rtt_ns()?)));
+        let each = user.connections.values().map(|one| (one.server, &one.model));
         let is_inside = user.address.is_some_and(|address| ends_inside(address, each));
         let mut servers: BTreeMap<Option<Address>, i64> = BTreeMap::new();
         let mut sent: BTreeMap<Option<Address>, u64> = BTreeMap::new();

@@ -255,10 +255,10 @@ const fn near(phone: &CapturedPhone) -> u8 {
     match phone.place {
         CaptureSite::Phone => 4,
         CaptureSite::Unknown => 3,
-        // The times of what arrived are those of the phone.
-        CaptureSite::Inside => 2,
-        // At the server acknowledgements stand for arrivals.
-        CaptureSite::Server => 1,
+        // Acknowledgements stand for arrivals.
+        CaptureSite::Server => 2,
+        // Neither has a verdict, but times of what arrived are those of the phone.
+        CaptureSite::Inside => 1,
         CaptureSite::Between => 0,
     }
 }
@@ -277,6 +277,9 @@ fn unused(one: &CapturedFile, first: &CapturedFile) -> Option<String> {
             "{name}, at the same place, has more of the phone's data (join parts of one capture with \
              `mergecap`)"
         ),
+        CaptureSite::Inside => {
+            "a VPN on the phone ends its connections (docs/phones.md)".to_owned()
+        }
         _ => format!("{name} shows better where it was taken"),
     })
 }
@@ -318,6 +321,17 @@ mod tests {
         assert!(unjudged(&[]).is_none() && unjudged(&[19_999]).is_none());
         let what = unjudged(&[4_000_000, 20_000, 1]).unwrap().what;
         assert!(what.starts_with("2 more client addresses received 4.0 MB"), "{what}");
+    }
+
+    /// A capture inside the phone has no verdict, which a server's may have.
+    #[test]
+    fn captures_are_ranked_by_what_they_answer() {
+        let near = [CaptureSite::Between, CaptureSite::Inside, CaptureSite::Server].map(|place| {
+            let mut phone = CapturedPhone::default();
+            phone.place = place;
+            near(&phone)
+        });
+        assert_eq!(near, [0, 1, 2]);
     }
 
     #[test]

@@ -110,6 +110,13 @@ impl WaitTimeline {
         told
     }
 
+    /// Where connections end inside the receiver's host: what their senders wait for is unknown, but for
+    /// the time without a request.
+    pub fn end_inside(&mut self) {
+        let hidden = self.spans.iter_mut().filter(|span| span.reason != Reason::NoRequest);
+        hidden.for_each(|span| span.reason = Reason::Unknown);
+    }
+
     /// The same, `ns` later: as seen by a receiver at that distance.
     #[must_use]
     pub fn later(mut self, ns: i64) -> Self {
@@ -264,6 +271,14 @@ mod tests {
 
     fn reasons(waits: &WaitTimeline) -> Vec<(i64, Reason)> {
         waits.spans().iter().map(|span| (span.to_ns, span.reason)).collect()
+    }
+
+    #[test]
+    fn inside_the_phone_no_sender_is_seen() {
+        use Reason::{NoRequest, Pacing, ReceiveWindow, Unknown};
+        let mut waits = timeline(&[(0, 40, Pacing), (40, 90, NoRequest), (90, 99, ReceiveWindow)]);
+        waits.end_inside();
+        assert_eq!(reasons(&waits), [(40, Unknown), (90, NoRequest), (99, Unknown)]);
     }
 
     /// The phone knows when it asked and when it waited for nothing; the server, why its data was late.

@@ -85,7 +85,7 @@ fn statement(statement: &Statement) -> String {
             .into(),
         Statement::Captured(CaptureSite::Inside) => "No verdict: the capture was taken inside the \
             phone, where a VPN ends its connections, or over loopback: it shows nothing of the cell, \
-            nor of the servers. Log the modem, or capture with root (docs/phones.md)."
+            nor of the servers. Log the modem, or capture with root or at the server (docs/phones.md)."
             .into(),
         Statement::Captured(site) => format!(
             "No verdict: the capture was taken {} and does not show how data arrived at the phone. \

@@ -39,6 +39,35 @@ fn captures_of_other_connections_are_left_out() {
     }
 }
 
+/// What a VPN acknowledges shows no sender: the time without a request alone has a cause. The server's
+/// capture has its verdict with such a capture, too.
+#[test]
+fn a_capture_inside_the_phone_shows_no_sender() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = library_run("rate-limited-server", dir.path());
+    let [modem, phone, server] =
+        ["modem.mi2log", "phone.pcapng", "server.pcapng"].map(|name| run.join(name));
+    let named = diagnosis_of(&[modem.clone(), phone.clone()]);
+    assert_eq!(named.session.verdict, Verdict::SenderLimited);
+    let mut bytes = std::fs::read(&phone).unwrap();
+    // PCAPdroid's address instead of the phone's.
+    for at in 0..bytes.len() - 4 {
+        if bytes[at..at + 4] == [10, 0, 0, 2] {
+            bytes[at..at + 4].copy_from_slice(&[10, 215, 173, 1]);
+        }
+    }
+    let inside = run.join("inside.pcapng");
+    std::fs::write(&inside, bytes).unwrap();
+    let answer = diagnosis_of(&[modem, inside.clone()]);
+    assert_eq!(answer.session.verdict, Verdict::NotRadio);
+    let shares = &answer.session.shares_ms;
+    assert!(shares["unknown"] > 0.9 * shares.values().sum::<f64>(), "{shares:?}");
+    let [alone, both] = [vec![server.clone()], vec![inside, server]].map(|of| diagnosis_of(&of));
+    assert_eq!(alone.session.verdict, Verdict::SenderLimited);
+    assert_eq!(both.session.suspects, alone.session.suspects);
+    assert_eq!(both.session.verdict, alone.session.verdict);
+}
+
 /// A copy of a capture of the lab, on a clock that is ahead. Its words are big-endian.
 fn ahead(capture: &Path, ns: u64) -> PathBuf {
     let mut bytes = std::fs::read(capture).unwrap();

@@ -88,6 +88,8 @@ pub struct SenderModel {
     payload_stamps: VecDeque<u32>,
     syn_stamp: Option<u32>,
     echoes_acks: bool,
+    /// How long the server's first data took after the request.
+    first_answer_ns: Option<i64>,
     /// Times at which a slow start after idle time began.
     restarts_ns: Vec<i64>,
     /// When the current duplicate ACKs began, and whether data was queued on the path then.
@@ -202,6 +204,12 @@ impl SenderModel {
     #[must_use]
     pub fn present_upstream_rtt_ns(&self) -> Option<i64> {
         self.sender_rtt.least_ns().map(|least| least.saturating_add(self.sender_rtt.rise_ns()))
+    }
+
+    /// How long the server's first data took after the client's first request, in nanoseconds.
+    #[must_use]
+    pub fn first_answer_ns(&self) -> Option<i64> {
+        self.first_answer_ns.filter(|_| self.seen_from_start())
     }
 
     /// Time of its last packet, in nanoseconds.

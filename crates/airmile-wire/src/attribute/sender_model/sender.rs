@@ -224,7 +224,10 @@ impl SenderModel {
             (last, _) if heard_ns.is_some() => {
                 self.goes_on(heard_ns.max(last).unwrap_or(now), now, out);
             }
-            (None, asked) => self.first_answer(now, asked, out),
+            (None, asked) => {
+                self.first_answer_ns = asked.map(|(_, last)| now - last);
+                self.first_answer(now, asked, out);
+            }
             (Some(last), Some(asked)) => self.answer(last, now, asked, out),
             (Some(last), None) if idle => {
                 let released = released_ns.clamp(last, now);

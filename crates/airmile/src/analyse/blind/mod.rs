@@ -155,7 +155,7 @@ impl Blind {
         blind.path = same.map_or_else(PathQueue::default, |wire| wire.path().clone());
         // Another capture may show where this one was taken.
         let phone = blind.phone.as_mut().filter(|phone| phone.place != CaptureSite::Inside);
-        let phone = phone.filter(|_| same.is_some_and(Wire::is_at_phone));
+        let phone = phone.filter(|_| same.is_some_and(|wire| wire.place == CaptureSite::Phone));
         phone.into_iter().for_each(|phone| phone.place = CaptureSite::Phone);
         for (name, phone) in read.servers {
             if let Some(why) = blind.place_server(&name, phone, (wire, same)) {

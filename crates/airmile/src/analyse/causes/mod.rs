@@ -18,6 +18,7 @@ mod uplink;
 mod wireline;
 
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
+use airmile_wire::attribute::CaptureSite;
 
 pub(super) use self::session::name_of_session;
 use self::split::Split;
@@ -215,6 +216,10 @@ pub(super) fn unnamed(finding: &TransferFinding, wire: &Wire) -> Advice {
     );
     let (what, how) = match (wire.is_at_phone(), wire.has_server) {
         _ if finding.overlapped => return Advice::RepeatAlone,
+        _ if wire.place == CaptureSite::Inside => (
+            "capture with root, or at the server, too",
+            "a VPN on the phone ends its connections, so that packets do not show what the sender did",
+        ),
         _ if holds < CAPTURED_SHARE => {
             ("capture again, from before the transfer starts until after it ends", part.as_str())
         }

@@ -30,7 +30,7 @@ use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, Sorted};
 use airmile_io::FileReport;
-use airmile_io::capture::read_capture;
+use airmile_io::capture::{WITHOUT_ROOT, read_capture};
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
@@ -152,7 +152,10 @@ impl Wire {
             known = capture.isns();
             match report.coarse_clock(MAX_TICKS_NS) {
                 Some(why) => report.leave_out(&why),
-                None => seen.push((report.path.clone(), capture.finish())),
+                None => {
+                    let without_root = report.records.contains_key(WITHOUT_ROOT);
+                    seen.push((report.path.clone(), capture.finish(without_root)));
+                }
             }
             if let Some(file) = files.get_mut(at) {
                 *file = Some(report);
@@ -279,9 +282,9 @@ impl Wire {
         }
     }
 
-    /// Whether it was captured at the phone, directly after the radio.
-    pub(crate) fn is_at_phone(&self) -> bool {
-        self.place == CaptureSite::Phone
+    /// Whether it was captured at the phone: data arrives directly after the radio.
+    pub(crate) const fn is_at_phone(&self) -> bool {
+        matches!(self.place, CaptureSite::Phone | CaptureSite::Inside)
     }
 
     /// Whether a queue could not be seen: by the phone's packets alone, without time stamps.

@@ -8,7 +8,7 @@ use airmile_model::packet::{Address, Packet, TcpFlags, Transport};
 use airmile_wire::attribute::{
     ByteBins, CaptureSite, Datagrams, EcnBits, FollowedDatagram, Passage, PathQueue, PayloadBegin,
     QuicSenders, SenderModel, Sides, UploadQueue, Uploads, UserEcn, WaitSpan, WaitTimeline,
-    payload_begin,
+    ends_inside, payload_begin,
 };
 use airmile_wire::clocks::{Arrivals, PointPair, may_be_split};
 use airmile_wire::tcp::TracedPacket;
@@ -220,9 +220,11 @@ impl Capture {
         }
     }
 
-    /// Each user as if it were the phone; those who received the most first.
-    pub(super) fn finish(self) -> Vec<Phone> {
-        let mut users: Vec<Phone> = self.users.into_values().map(Phone::of).collect();
+    /// Each user as if it were the phone, which may have captured without root; those who received the
+    /// most first.
+    pub(super) fn finish(self, without_root: bool) -> Vec<Phone> {
+        let of = |user| Phone::of(user, without_root);
+        let mut users: Vec<Phone> = self.users.into_values().map(of).collect();
         for user in &mut users {
             let to = user.address().and_then(|address| self.others_to.get(&address));
             user.arrivals = to.map_or_else(Arrivals::new, Clone::clone).merged(&user.arrivals);
@@ -272,11 +274,19 @@ pub(super) struct Phone {
 }
 
 impl Phone {
-    fn of(mut user: User) -> Self {
+    fn of(mut user: User, without_root: bool) -> Self {
         let uploads = user.connections.values_mut().map(|connection| &mut connection.uploads);
         Uploads::finish(uploads, (&mut user.sends, &mut user.sent));
         let connections: Vec<ServerSide> = user.connections.into_values().collect();
-        let sides = Sides::from_connections(connections.iter().map(|connection| &connection.story));
+        let mut sides = Sides::from_connections(connections.iter().map(|one| &one.story));
+        let own = connections.iter().find_map(|one| one.ends).map(|ends| ends[0].0);
+        let each = connections.iter().map(|one| (one.ends.map(|ends| ends[1].0), &one.story));
+        let is_inside = without_root || own.is_some_and(|own| ends_inside(own, each));
+        if is_inside {
+            // None of these is the network's.
+            (sides, user.ecn) = (Sides::default(), UserEcn::default());
+            user.waits.end_inside();
+        }
         Self {
             waits: user.waits,
             uplink: user.uplink,
@@ -293,6 +303,7 @@ impl Phone {
             connections,
             // A part of a capture without handshakes is treated as one taken in between.
             place: match sides.place() {
+                _ if is_inside => CaptureSite::Inside,
                 CaptureSite::Unknown => CaptureSite::Between,
                 place => place,
             },
@@ -318,9 +329,9 @@ impl Phone {
 
     /// The minimum round trip of all connections, in nanoseconds.
     pub(super) fn least_round_trip_ns(&self) -> Option<i64> {
-        let each = self.connections.iter().filter_map(|connection| {
-            Some(connection.story.upstream_rtt_ns()? + connection.story.downstream_rtt_ns()?)
-        });
+        let each = self
+            .senders(Direction::Dl)
+            .filter_map(|story| Some(story.upstream_rtt_ns()? + story.downstream_rtt_ns()?));
         each.filter(|ns| *ns > 0).min()
     }
 

@@ -2,8 +2,8 @@
 
 use airmile_model::Direction;
 use airmile_wire::attribute::{
-    ByteBins, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel, Uploads,
-    WaitSpan, WaitTimeline,
+    ByteBins, CaptureSite, LostSegment, PayloadBegin, PolicedSpan, ReceiveWindow, SenderModel,
+    Uploads, WaitSpan, WaitTimeline,
 };
 use airmile_wire::tcp::TracedPacket;
 
@@ -42,9 +42,10 @@ impl ServerSide {
 }
 
 impl Phone {
-    /// What sends to it, or its own sides that send.
-    fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> + Clone {
-        self.connections.iter().filter_map(move |one| match dir {
+    /// What sends to it, or its own sides that send; none if its connections end inside it.
+    pub(super) fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> + Clone {
+        let connections = self.connections.iter().filter(|_| self.place != CaptureSite::Inside);
+        connections.filter_map(move |one| match dir {
             Direction::Dl => Some(&one.story),
             Direction::Ul => one.sending.as_ref(),
         })
@@ -72,7 +73,7 @@ impl Phone {
 
     /// When policers acted on its connections.
     pub(super) fn policed(&self) -> Vec<PolicedSpan> {
-        self.connections.iter().filter_map(|connection| connection.story.policed()).collect()
+        self.senders(Direction::Dl).filter_map(SenderModel::policed).collect()
     }
 
     /// Retransmitted segments of a direction.
