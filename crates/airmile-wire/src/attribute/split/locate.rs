@@ -44,8 +44,11 @@ impl TransferSplit<'_> {
             (Reason::Pacing | Reason::PathPace, _) if self.at_readers_pace(to_ns) => {
                 Reason::ReceiveWindow
             }
-            (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
+            // A loss ends a slow start (RFC 9002, 7.3.1).
+            (Reason::Unknown | Reason::FirstSlowStart, _) if self.datagram_lost(to_ns) => {
+                Reason::LossRecovery
+            }
             _ => reason,
         }
     }

@@ -103,6 +103,7 @@ fn a_lost_datagram_reduces_its_senders_window() {
     };
     check(vec![90 * MS], Reason::AppLimited, Cause::LossRecoveryCongestion);
     check(vec![90 * MS], Reason::Unknown, Cause::LossRecoveryCongestion);
+    check(vec![90 * MS], Reason::FirstSlowStart, Cause::LossRecoveryCongestion);
     check(vec![90 * MS], Reason::ServerThinkTime, Cause::SenderLimited);
     // More than 16 rounds before.
     check(vec![10 * MS], Reason::AppLimited, Cause::SenderLimited);
