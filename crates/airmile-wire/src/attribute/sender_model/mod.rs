@@ -139,6 +139,8 @@ pub struct LostSegment {
     /// Whether round trips show that data was queued on the path when it was missed, and when it was
     /// sent again.
     pub queued: [bool; 2],
+    /// The receiver saw no trace of its loss.
+    pub unseen: bool,
 }
 
 /// TLS handshake messages travel in records of this type (RFC 8446, 5.1).

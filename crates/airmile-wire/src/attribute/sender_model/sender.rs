@@ -287,6 +287,7 @@ impl SenderModel {
                 missed_ns: self.dup_since_ns.unwrap_or(last),
                 again_ns: now,
                 queued: [self.dup_since_ns.is_some() && self.dup_queued, false],
+                unseen: false,
             });
             let again = !self.of_phone && self.queued_ns(now, Reason::Pacing) > 0;
             let queued = [first.queued[0], again];
