@@ -167,7 +167,10 @@ pub(crate) enum CauseDetail {
         pacing_ms: f64,
         may_be_a_line: bool,
     },
-    Wireline,
+    /// `acks`: most of it is of what the phone sent.
+    Wireline {
+        acks: bool,
+    },
     LossRecoveryRadio,
     LossRecoveryCongestion,
     /// Times in ms.

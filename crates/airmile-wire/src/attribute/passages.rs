@@ -15,43 +15,62 @@ const MARK_NS: i64 = 50_000_000;
 /// No packet has more payload, with any offload.
 const MOST_AT_ONCE: i64 = 65_536;
 
-/// When the bytes up to an offset had first passed: offsets and nanoseconds.
+/// When the bytes up to an offset had first passed.
 ///
 /// Marks are at multiples of `MARK_BYTES`, so that they are the same however an offload cuts
 /// segments, and at the ends of packets that arrive after `MARK_NS`.
 #[derive(Debug, Default)]
-pub struct Marks(Vec<(i64, i64)>);
+pub struct Marks {
+    /// Offsets, nanoseconds, and how often the byte before passed again.
+    at: Vec<(i64, i64, u32)>,
+    again_bytes: u64,
+}
 
 impl Marks {
     /// Adds the end of a packet, if it is after the last mark.
     pub fn add(&mut self, offset: i64, at_ns: i64) {
-        let (last, since) = self.0.last().map_or((0, i64::MIN), |(last, at)| (*last, *at));
+        let (last, since) = self.at.last().map_or((0, i64::MIN), |(last, at, _)| (*last, *at));
         // A gap in the capture is no packet: its content passed at another time.
         let crossed = (last.div_euclid(MARK_BYTES) + 1..=offset.div_euclid(MARK_BYTES))
             .map(|n| n * MARK_BYTES)
             .filter(|mark| offset - mark < MOST_AT_ONCE);
-        self.0.extend(crossed.map(|mark| (mark, at_ns)));
-        let end = self.0.last().map_or(0, |(last, _)| *last);
+        self.at.extend(crossed.map(|mark| (mark, at_ns, 0)));
+        let end = self.at.last().map_or(0, |(last, ..)| *last);
         if offset > end && at_ns.saturating_sub(since) >= MARK_NS {
-            self.0.push((offset, at_ns));
+            self.at.push((offset, at_ns, 0));
         }
+    }
+
+    /// Takes bytes that had passed before.
+    pub fn again(&mut self, from: i64, to: i64) {
+        self.again_bytes = self.again_bytes.saturating_add((to - from).max(0).unsigned_abs());
+        let first = self.at.partition_point(|(offset, ..)| *offset <= from);
+        let marks = self.at.iter_mut().skip(first).take_while(|(offset, ..)| *offset <= to);
+        marks.for_each(|(.., times)| *times = times.saturating_add(1));
+    }
+
+    /// Bytes that passed again.
+    #[must_use]
+    pub const fn again_bytes(&self) -> u64 {
+        self.again_bytes
     }
 
     /// Whether no byte passed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.at.is_empty()
     }
 
-    /// The same offsets at another place.
+    /// The same offsets at another place. Which copy arrived is unknown of bytes that passed more often at
+    /// one of them.
     pub fn pairs<'a>(
         &'a self,
         other: &'a Self,
         outward: bool,
     ) -> impl Iterator<Item = PointPair> + 'a {
-        self.0.iter().filter_map(move |(offset, reference_ns)| {
-            let at = other.0.binary_search_by_key(offset, |mark| mark.0).ok()?;
-            let (_, other_ns) = *other.0.get(at)?;
+        self.at.iter().filter_map(move |(offset, reference_ns, times)| {
+            let at = other.at.binary_search_by_key(offset, |mark| mark.0).ok()?;
+            let (_, other_ns, _) = *other.at.get(at).filter(|mark| mark.2 == *times)?;
             Some(PointPair { reference_ns: *reference_ns, other_ns, outward })
         })
     }
@@ -212,13 +231,35 @@ mod tests {
         assert!((20..100).contains(&from_client), "{from_client}");
     }
 
+    /// The first copy was lost, or both arrived.
+    #[test]
+    fn bytes_that_were_sent_again_show_no_delay_unless_both_copies_arrive() {
+        let check = |arrives_again: bool, expected: &[i64]| {
+            let [mut server, mut phone] = [Marks::default(), Marks::default()];
+            for n in 1..=4 {
+                server.add(n * MARK_BYTES, n);
+                phone.add(n * MARK_BYTES, 100 * n);
+            }
+            server.again(MARK_BYTES, 3 * MARK_BYTES);
+            if arrives_again {
+                phone.again(MARK_BYTES, 3 * MARK_BYTES);
+            }
+            let pairs = phone.pairs(&server, false).map(|pair| pair.other_ns);
+            assert_eq!(pairs.collect::<Vec<_>>(), expected);
+            assert_eq!(server.again_bytes(), 8_192);
+        };
+        check(true, &[1, 2, 3, 4]);
+        check(false, &[1, 4]);
+    }
+
     /// Marks are the same, however an offload joins segments.
     #[test]
     fn marks_over_joined_segments() {
         let check = |ends: &[i64], expected: &[(i64, i64)]| {
             let mut marks = Marks::default();
             ends.iter().enumerate().for_each(|(i, end)| marks.add(*end, i as i64));
-            assert_eq!(marks.0, expected);
+            let at = marks.at.iter().map(|(offset, at_ns, _)| (*offset, *at_ns));
+            assert_eq!(at.collect::<Vec<_>>(), expected);
         };
         check(
             &[1_000, 9_000, 10_000, 17_000],

@@ -33,6 +33,8 @@ const FIRST_DATAGRAMS: u32 = 20;
 const AT_CLIENT_PART: i64 = 4;
 /// Long headers belong to the handshake (RFC 9000, 17.2).
 const LONG: u8 = 0x80;
+/// Of a client's, those of Handshake packets have this bit, too (RFC 9000, 17.2.4; RFC 9369, 3.2).
+const HANDSHAKE: u8 = LONG | 0x20;
 /// First bytes of TLS handshake records, and of application data (RFC 8446, 5.1).
 const TLS_HANDSHAKE: [u8; 3] = [22, 3, 3];
 const TLS_DATA: [u8; 3] = [23, 3, 3];
@@ -74,20 +76,48 @@ struct QuicFlow {
     up_bytes: i64,
     /// Last request without an answer.
     asked_ns: Option<i64>,
+    /// When the server's last datagram passed.
+    last_down_ns: Option<i64>,
     /// When the first answer passed, until the client's next datagram.
     answered_ns: Option<i64>,
     upstream_ns: Option<i64>,
     downstream_ns: Option<i64>,
 }
 
+/// MAX_STREAM_DATA and MAX_DATA take five bytes and more (RFC 9000, 19.9 and 19.10); so do three ranges of
+/// an acknowledgement, which show losses.
+const UPDATE_BYTES: u32 = 5;
+/// Of so many acknowledgements the smallest has neither (chosen here).
+const RECENT_ACKS: usize = 16;
+
 /// Datagrams of a client that acknowledge nothing new, as when its application has read and the window
 /// has room again: what comes a round trip later may have waited for them.
 #[derive(Debug, Default)]
 pub(super) struct WindowUpdates {
     last_ns: Option<i64>,
+    /// Bytes of the last acknowledgements, and when one was larger than needed.
+    recent: VecDeque<u32>,
+    larger_ns: Option<i64>,
 }
 
 impl WindowUpdates {
+    /// Takes the client's next acknowledgement.
+    pub(super) fn ack(&mut self, at_ns: i64, bytes: u32) {
+        let least = self.recent.iter().min().copied().unwrap_or(bytes);
+        if bytes >= least + UPDATE_BYTES {
+            self.larger_ns = Some(at_ns);
+        }
+        if self.recent.len() >= RECENT_ACKS {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(bytes);
+    }
+
+    /// Whether one since then was larger, as if it also made room in a window.
+    pub(super) fn larger_since(&self, from_ns: i64) -> bool {
+        self.larger_ns.is_some_and(|at| at >= from_ns)
+    }
+
     pub(super) const fn push(&mut self, at_ns: i64) {
         self.last_ns = Some(at_ns);
     }
@@ -123,9 +153,14 @@ impl QuicSenders {
         let number = (1 << 63) | self.flows.len() as u64;
         let flow =
             self.flows.entry(ends).or_insert_with(|| QuicFlow { number, ..QuicFlow::default() });
-        let long = packet.payload.first().is_some_and(|first| first & LONG != 0);
+        let first = packet.payload.first().copied().unwrap_or(0);
+        let (long, is_handshake) = (first & LONG != 0, first & HANDSHAKE == HANDSHAKE);
         let (packets, begins, upstream_rtt_ns) = if up {
-            (flow.client(packet), Some(if long { TLS_HANDSHAKE } else { TLS_DATA }), None)
+            (
+                flow.client(packet, is_handshake),
+                Some(if long { TLS_HANDSHAKE } else { TLS_DATA }),
+                None,
+            )
         } else {
             let (packets, rtt_ns) = flow.server(packet);
             (packets, None, rtt_ns)
@@ -153,14 +188,18 @@ impl QuicFlow {
         }
     }
 
-    fn client(&mut self, packet: &Packet<'_>) -> [Option<TracedPacket>; 2] {
+    fn client(&mut self, packet: &Packet<'_>, is_handshake: bool) -> [Option<TracedPacket>; 2] {
         let now = packet.at_ns;
         if let Some(at) = self.answered_ns.take() {
             self.downstream_ns = Some(now - at);
         }
         let asks = packet.payload_bytes >= REQUEST_BYTES;
         let early = asks && self.down_datagrams < FIRST_DATAGRAMS;
-        if early {
+        // What comes after one in the middle of a flight answers nothing: after the acknowledgement of an
+        // Initial packet, a probe of the path's MTU (RFC 9000, 14.3) or a second request.
+        let flight = self.last_down_ns.zip(self.upstream_ns);
+        let is_amid = flight.is_some_and(|(last_ns, rtt_ns)| now - last_ns < rtt_ns / 2);
+        if early && (is_handshake || !is_amid) {
             self.asked_ns = Some(now);
         }
         let lag_ns = match (self.upstream_ns, self.downstream_ns) {
@@ -194,6 +233,7 @@ impl QuicFlow {
 
     fn server(&mut self, packet: &Packet<'_>) -> ([Option<TracedPacket>; 2], Option<i64>) {
         let now = packet.at_ns;
+        self.last_down_ns = Some(now);
         let rtt_ns = self.asked_ns.take().map(|asked| now - asked);
         if let Some(rtt_ns) = rtt_ns {
             let least = self.upstream_ns.map_or(rtt_ns, |known| known.min(rtt_ns));
@@ -311,6 +351,61 @@ mod tests {
         assert!(unknown_ms >= 3 * 951, "{shares:?}");
         let named = |cause: &Cause| [Cause::Wireline, Cause::SenderLimited].contains(cause);
         assert!(!shares.iter().any(|(cause, _)| named(cause)), "{shares:?}");
+    }
+
+    /// The window holds 51 datagrams, the last of them in part: acknowledgements that make room for the
+    /// next flight are larger. Without these the application has no more data.
+    #[test]
+    fn flights_of_one_size_may_fill_a_window() {
+        for update in [6, 0] {
+            let mut flow = Flow::open();
+            let mut ends = Vec::new();
+            for n in 0..20 {
+                let from_ms = 100 + n * 130;
+                flow.burst(from_ms, 1_400);
+                flow.pass(from_ms + 75, false, 500, &[0x40]);
+                flow.pass(from_ms + 75, true, 40 + update, &[0x40]);
+                ends.push(from_ms + 75);
+            }
+            let shares = flow.split(ends[10], ends[19]);
+            let own = shares.iter().find(|(of, _)| *of == Cause::SenderLimited);
+            let own_ms = own.map_or(0, |(_, ms)| *ms);
+            let expected = if update == 0 { 9 * 55 } else { 0 };
+            assert!((expected..=2 * expected).contains(&own_ms), "{update}: {shares:?}");
+        }
+    }
+
+    /// A server, too, probes the MTU, with a larger datagram than the others.
+    #[test]
+    fn a_probe_of_the_mtu_makes_no_datagram_short() {
+        let mut flow = Flow::open();
+        flow.pass(110, false, 1_452, &[0x40]);
+        // Rounds of a slow start.
+        let mut from_ms = 120;
+        for n in 0..4 {
+            for _ in 0..10 << n {
+                flow.pass(from_ms, false, 1_200, &[0x40]);
+                flow.pass(from_ms, true, 40, &[0x40]);
+            }
+            from_ms += 52;
+        }
+        let shares = flow.split(120, from_ms - 52);
+        assert_eq!(shares, [(Cause::FirstSlowStart, 156)]);
+    }
+
+    /// In the middle of a flight the client acknowledges an Initial packet, and probes the path's MTU.
+    #[test]
+    fn round_trips_are_of_requests() {
+        let mut flow = Flow::open();
+        flow.pass(52, true, 1_200, &[0xc0]);
+        flow.pass(54, false, 1_200, &[0xe0]);
+        // The last message of its handshake.
+        flow.pass(54, true, 300, &[0xe0]);
+        for at in 100..110 {
+            flow.pass(at, false, 1_200, &[0x40]);
+            flow.pass(at, true, 1_400, &[0x40]);
+        }
+        assert_eq!(flow.story.upstream_rtt_ns(), Some(46 * MS));
     }
 
     /// Nothing that the client sent preceded the data after the pause.

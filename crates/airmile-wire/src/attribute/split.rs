@@ -66,6 +66,26 @@ impl Attribution {
         self
     }
 
+    /// Adds those of segments that the sender sent again of which the receiver saw no loss: a timer ended
+    /// the wait, and none was sent again to it within the longest silence of one.
+    #[must_use]
+    pub fn with_unseen_lost<'a>(
+        mut self,
+        sent_again: impl Iterator<Item = &'a LostSegment>,
+    ) -> Self {
+        let is_unseen = |one: &LostSegment| {
+            let first = self.lost.partition_point(|seen| seen.again_ns < one.again_ns - EARLY_NS);
+            let next = self.lost.get(first).map(|seen| seen.again_ns);
+            one.again_ns - one.missed_ns >= MIN_RTO_NS
+                && next.is_none_or(|ns| ns > one.again_ns + BACKED_OFF_NS)
+        };
+        let unseen = sent_again.filter(|one| is_unseen(one));
+        let unseen: Vec<_> = unseen.map(|one| LostSegment { unseen: true, ..*one }).collect();
+        self.lost.extend(unseen);
+        let lost = std::mem::take(&mut self.lost);
+        self.with_lost(lost)
+    }
+
     /// Sets what the server behind a split-connection proxy waited for: a proxy with
     /// nothing to send waits for the server.
     #[must_use]
@@ -398,6 +418,7 @@ impl TransferSplit<'_> {
                 other => other,
             };
             let cause = match reason {
+                Reason::QueueUp => self.queued_up(from_ns, to_ns),
                 Reason::LossRecovery if self.radio_lost(to_ns) => Cause::LossRecoveryRadio,
                 _ if self.shows_no_loss(reason, from_ns, to_ns) => Cause::LossRecoveryRadio,
                 Reason::LossRecovery | Reason::UndesiredSlowStart

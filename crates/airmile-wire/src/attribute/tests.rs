@@ -472,7 +472,8 @@ fn what_is_missed_behind_long_round_trips_was_queued() {
         wire.packet(1_020, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
         let (story, ..) = wire.attribution;
         let queued = [queued; 2];
-        let lost = LostSegment { missed_ns: 1_000 * MS, again_ns: 1_020 * MS, queued };
+        let lost =
+            LostSegment { missed_ns: 1_000 * MS, again_ns: 1_020 * MS, queued, unseen: false };
         assert_eq!(story.lost(), [lost]);
     }
 }

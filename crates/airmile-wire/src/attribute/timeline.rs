@@ -11,9 +11,10 @@ const BIN_NS: i64 = 100_000_000;
 /// An upload is in progress if at least this much payload passed in [`BUSY_BINS`] bins
 /// (chosen here: 160 kbit/s over half a second, more than requests take), or did up to
 /// [`LINGER_BINS`] earlier: it may stay in the phone's queue for that time.
-const BUSY_BYTES: u64 = 10_000;
+pub(super) const BUSY_BYTES: u64 = 10_000;
 const BUSY_BINS: i64 = 5;
 const LINGER_BINS: i64 = 30;
+pub(super) const LINGER_NS: i64 = LINGER_BINS * BIN_NS;
 
 /// A span of the phone's time, and what it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,12 +81,13 @@ impl WaitTimeline {
     }
 
     /// The same by what the sender itself shows, on the same clock, as its data would arrive without
-    /// a queue. What the receiver waited for before and after its requests remains.
+    /// a queue; or by its losses alone, where the receiver did not see them. What the receiver waited for
+    /// before and after its requests remains.
     #[must_use]
-    pub fn told_by(&self, sender: &Self) -> Self {
+    pub fn told_by(&self, sender: &Self, losses_alone: bool) -> Self {
         let mut told = Self::new();
         for span in &self.spans {
-            if span.reason.is_receivers_own() {
+            if span.reason.is_receivers_own() || losses_alone && !span.reason.may_hide_a_loss() {
                 told.join(*span);
                 continue;
             }
@@ -98,6 +100,7 @@ impl WaitTimeline {
             for by_sender in sender.touching(span.from_ns, span.to_ns) {
                 put(by_sender.from_ns.min(span.to_ns), span.reason);
                 let reason = match (by_sender.reason, span.reason) {
+                    (other, own) if losses_alone && !other.is_loss() => own,
                     // Asked, and the request had not come.
                     (Reason::NoRequest, Reason::ServerThinkTime) => Reason::Request,
                     (Reason::NoRequest, own) => own,
@@ -175,6 +178,23 @@ impl Reason {
     /// Whether the receiver's own packets tell it better than the sender's: what came before the data.
     const fn is_receivers_own(self) -> bool {
         matches!(self, Self::Handshake | Self::Promotion | Self::Request | Self::NoRequest)
+    }
+
+    /// Whether a receiver that never got the lost data, nor any after it, may see this.
+    const fn may_hide_a_loss(self) -> bool {
+        matches!(
+            self,
+            Self::AppLimited
+                | Self::Pacing
+                | Self::ServerThinkTime
+                | Self::FirstSlowStart
+                | Self::SlowStartRestart
+                | Self::Unknown
+        )
+    }
+
+    const fn is_loss(self) -> bool {
+        matches!(self, Self::LossRecovery | Self::UndesiredSlowStart)
     }
 }
 
@@ -300,7 +320,7 @@ mod tests {
             (190, 280, NoRequest),
             (280, 300, Request),
         ]);
-        let told = phone.told_by(&server);
+        let told = phone.told_by(&server, false);
         assert_eq!(
             reasons(&told),
             [
@@ -315,7 +335,33 @@ mod tests {
         // Data arrived at the ends of the phone's own spans, and at no other time.
         let arrived = told.spans().iter().filter(|span| span.arrives).map(|span| span.to_ns);
         assert_eq!(arrived.collect::<Vec<_>>(), [200, 260, 300]);
-        assert_eq!(reasons(&phone.told_by(&WaitTimeline::new())), reasons(&phone));
+        assert_eq!(reasons(&phone.told_by(&WaitTimeline::new(), false)), reasons(&phone));
+    }
+
+    /// The last data of a flight was lost: its timer ends a silence, and nothing at the phone shows why.
+    #[test]
+    fn losses_that_the_receiver_does_not_see_are_by_the_sender() {
+        use Reason::{AppLimited, LossRecovery, Pacing, Queue, Request};
+        let phone = timeline(&[
+            (0, 40, Request),
+            (40, 100, Pacing),
+            (100, 900, AppLimited),
+            (900, 950, Queue),
+            (950, 990, Pacing),
+        ]);
+        let server = timeline(&[(50, 110, AppLimited), (110, 970, LossRecovery)]);
+        assert_eq!(
+            reasons(&phone.told_by(&server, true)),
+            [
+                (40, Request),
+                (100, Pacing),
+                (110, AppLimited),
+                (900, LossRecovery),
+                (950, Queue),
+                (970, LossRecovery),
+                (990, Pacing)
+            ]
+        );
     }
 
     /// At a server an acknowledgement may end a wait: no data arrives with it.

@@ -183,8 +183,8 @@ fn cause(advice: CauseAdvice) -> String {
             time it had asked for nothing; request earlier, or the next part before the last one \
             is complete; its own log shows why (`airmile diagnose page.har phone.pcap`)"
             .into(),
-        CauseAdvice::Wireline => "look at the path to the base station: a rate limit or a slow \
-            link; repeat with another server and run `airmile diagnose` on both"
+        CauseAdvice::Wireline => "look at the path between server and base station: a rate \
+            limit or a slow link; repeat with another server and run `airmile diagnose` on both"
             .into(),
         CauseAdvice::LossRecoveryRadio => format!(
             "the operator's bearer does not retransmit what it loses (RLC mode, HARQ): `airmile \

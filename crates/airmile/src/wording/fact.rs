@@ -234,9 +234,16 @@ fn cause_detail(detail: CauseDetail) -> String {
             ]);
             format!("{parts}{line}")
         }
-        CauseDetail::Wireline => "round trips were long while the downlink queue was empty: \
-            packets were queued before the base station"
-            .into(),
+        CauseDetail::Wireline { acks } => {
+            let (what, way) = match acks {
+                true => ("requests and ACKs", "behind"),
+                false => ("packets", "before"),
+            };
+            format!(
+                "round trips were long while the downlink queue was empty: {what} were queued {way} \
+                 the base station"
+            )
+        }
         CauseDetail::LossRecoveryRadio => "segments that the radio lost were retransmitted: RLC \
             continued without them, or HARQ gave up"
             .into(),
@@ -273,7 +280,7 @@ fn cause_of_upload(detail: CauseDetail) -> String {
             ("it waited for the server's answer", think_ms),
             ("ACKs or the phone's own pace", pacing_ms),
         ]),
-        CauseDetail::Wireline => {
+        CauseDetail::Wireline { .. } => {
             "while no data waited for the uplink's capacity, round trips were long, acknowledgements \
             alone set the pace, or a proxy passed data on: packets were queued behind the base station"
                 .into()

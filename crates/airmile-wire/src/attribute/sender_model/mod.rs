@@ -80,6 +80,8 @@ pub struct SenderModel {
     /// buffer had run empty, as a sender joins waiting data into full segments (RFC 9293,
     /// 3.8.6.2.1).
     segment_bytes: i64,
+    /// Of a datagram, if it is encrypted.
+    largest_bytes: i64,
     short: bool,
     /// Bytes in flight after the last data.
     flight: i64,
@@ -139,6 +141,8 @@ pub struct LostSegment {
     /// Whether round trips show that data was queued on the path when it was missed, and when it was
     /// sent again.
     pub queued: [bool; 2],
+    /// The receiver saw no trace of its loss.
+    pub unseen: bool,
 }
 
 /// TLS handshake messages travel in records of this type (RFC 8446, 5.1).
@@ -372,6 +376,9 @@ impl SenderModel {
             && self.last_data_ns.is_none_or(|last| now - last > self.timer_ns());
         if !self.of_phone {
             self.requests.push(packet, is_idle);
+        }
+        if self.encrypted && packet.new_bytes == 0 {
+            self.updates.ack(now, packet.payload_bytes);
         }
         let all_known = self.acked >= self.next || is_idle;
         if self.encrypted && all_known && !self.in_tls_handshake && packet.new_bytes == 0 {

@@ -196,7 +196,9 @@ impl SenderModel {
         {
             self.restarts_ns.push(now);
         }
-        let reason = if update_ns.is_some() {
+        // It may be the client's window, which is encrypted.
+        let may_be_window = limited && self.updates.larger_since(now - up - self.slack());
+        let reason = if update_ns.is_some() || may_be_window {
             Reason::Unknown
         } else if limited && !self.rounds.mends() && !self.window_full {
             Reason::AppLimited
@@ -252,7 +254,13 @@ impl SenderModel {
         self.passed(now, end);
         self.window_full = rwnd.is_some_and(|rwnd| rwnd.cast_signed() - (end - edge) < self.mss);
         self.flight = end - edge;
-        if bytes <= MAX_SEGMENT_BYTES {
+        if self.encrypted {
+            // One alone may be a probe of the path's MTU (RFC 9000, 14.3).
+            let second = self.largest_bytes.min(bytes);
+            self.largest_bytes = self.largest_bytes.max(bytes);
+            self.segment_bytes = self.segment_bytes.max(second);
+            self.short = bytes < self.segment_bytes;
+        } else if bytes <= MAX_SEGMENT_BYTES {
             self.segment_bytes = self.segment_bytes.max(bytes);
             self.short = bytes < self.segment_bytes;
         } else {
@@ -282,6 +290,7 @@ impl SenderModel {
                 missed_ns: self.dup_since_ns.unwrap_or(last),
                 again_ns: now,
                 queued: [self.dup_since_ns.is_some() && self.dup_queued, false],
+                unseen: false,
             });
             let again = !self.of_phone && self.queued_ns(now, Reason::Pacing) > 0;
             let queued = [first.queued[0], again];

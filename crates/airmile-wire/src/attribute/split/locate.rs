@@ -2,7 +2,10 @@
 
 use airmile_model::Cause;
 
-use super::{EARLY_NS, LostSegment, QueuedSpan, REORDERING_NS, Reason, TransferSplit, touching};
+use super::super::timeline::{BUSY_BYTES, LINGER_NS};
+use super::{
+    EARLY_NS, LostSegment, QueuedSpan, REORDERING_NS, RadioSpan, Reason, TransferSplit, touching,
+};
 
 /// Rounds after a loss in which a window is counted as reduced by it (as for TCP:
 /// `WindowRounds`).
@@ -48,8 +51,11 @@ impl TransferSplit<'_> {
             (Reason::Pacing | Reason::PathPace, _) if self.at_readers_pace(to_ns) => {
                 Reason::ReceiveWindow
             }
-            (Reason::Unknown, _) if self.datagram_lost(to_ns) => Reason::LossRecovery,
             _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
+            // A loss ends a slow start (RFC 9002, 7.3.1).
+            (Reason::Unknown | Reason::FirstSlowStart, _) if self.datagram_lost(to_ns) => {
+                Reason::LossRecovery
+            }
             _ => reason,
         }
     }
@@ -61,6 +67,25 @@ impl TransferSplit<'_> {
             Some(_) => Cause::Wireline,
             None => Cause::Unknown,
         }
+    }
+
+    /// The cause of a queue on the way from the phone: its upload's, or else a line's, unless the phone's own
+    /// queue may be it.
+    pub(super) fn queued_up(&self, from_ns: i64, to_ns: i64) -> Cause {
+        let of = self.of;
+        let sent = of.ack_payload.within(from_ns.saturating_sub(LINGER_NS), to_ns);
+        // By packets alone, a queue of acknowledgements indicates an upload.
+        let (Some(radio), None) = (self.radio.filter(|_| sent < BUSY_BYTES), self.hidden_queue)
+        else {
+            return Cause::UplinkQueue;
+        };
+        let waited_ns = of.uplink_path.touching(from_ns, to_ns).map(|queued| queued.most_ns).max();
+        // What waits in a queue waits no longer than it stands.
+        let delays = |span: &RadioSpan| {
+            span.is_long() && 2 * (span.to_ns - span.from_ns) >= waited_ns.unwrap_or(0)
+        };
+        let is_empty = |queue| !touching(queue, from_ns, to_ns).any(delays);
+        if radio.ack_queue.is_some_and(is_empty) { Cause::Wireline } else { Cause::Unknown }
     }
 
     /// Adds a part in which the receive window was full, or round trips were long: where its
@@ -138,8 +163,14 @@ impl TransferSplit<'_> {
             // A packet alone may take some TTIs: that delays none by as much as a long round trip.
             self.radio.is_some() && !is_known && !is_at_radio(at_ns, EARLY_NS)
         };
-        let (from_ns, to_ns) = around(segment.missed_ns);
-        let waited = of.path.touching(from_ns, to_ns).next().is_some() && !is_at_radio(to_ns, 0);
+        // Behind the last that arrived of a flight, which began to wait when that did.
+        let (missed_ns, least_ns) = match segment.unseen {
+            true => (segment.missed_ns + EARLY_NS, EARLY_NS),
+            false => (segment.missed_ns, 0),
+        };
+        let (from_ns, to_ns) = around(missed_ns);
+        let waits = of.path.touching(from_ns, to_ns).next().is_some();
+        let waited = waits && !is_at_radio(to_ns, least_ns);
         let [missed, again] = segment.queued;
         waited || missed && by_round_trips(to_ns) || again && by_round_trips(segment.again_ns)
     }

@@ -33,6 +33,8 @@ fn the_longest_unknown_span_may_have_been_slow_start() {
 }
 
 const MS: i64 = 1_000_000;
+const LOST: LostSegment =
+    LostSegment { missed_ns: 0, again_ns: 0, queued: [false; 2], unseen: false };
 
 /// The split of 100 ms that a sender waited for one reason, with records of an idle radio.
 fn waited(reason: Reason, attribution: Attribution) -> Vec<(Cause, i64)> {
@@ -103,6 +105,7 @@ fn a_lost_datagram_reduces_its_senders_window() {
     };
     check(vec![90 * MS], Reason::AppLimited, Cause::LossRecoveryCongestion);
     check(vec![90 * MS], Reason::Unknown, Cause::LossRecoveryCongestion);
+    check(vec![90 * MS], Reason::FirstSlowStart, Cause::LossRecoveryCongestion);
     check(vec![90 * MS], Reason::ServerThinkTime, Cause::SenderLimited);
     // More than 16 rounds before.
     check(vec![10 * MS], Reason::AppLimited, Cause::SenderLimited);
@@ -124,10 +127,61 @@ fn a_full_window_beside_late_acknowledgements_is_cut_at_their_queue() {
     let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
     let both = Attribution::default().with_path(PathQueue::new(passages.collect()));
     let both = both.with_uplink_path(queued_up(30));
-    let parts = [(Cause::ReceiveWindow, 60), (Cause::UplinkQueue, 40)];
+    let parts = [(Cause::ReceiveWindow, 60), (Cause::Unknown, 40)];
     assert_eq!(waited(Reason::QueueOrWindow, both.clone()), parts);
     // A window that was full by what the phone sent is the phone's.
     assert_eq!(waited(Reason::ReceiveWindow, both), [(Cause::ReceiveWindow, 100)]);
+}
+
+/// Without an upload, acknowledgements that are late behind the radio wait for a line.
+#[test]
+fn acknowledgements_in_a_slow_line_are_behind_no_upload() {
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let mut waits = WaitTimeline::default();
+    let span = WaitSpan { from_ns: 0, to_ns: 100 * MS, reason: Reason::Queue };
+    waits.push(&[span], true);
+    let one = Attribution { waits, ..Attribution::default() };
+    let one = one.with_path(PathQueue::new(passages.collect()));
+    let check = |bytes: u64, radio: Option<RadioEvidence<'_>>, cause| {
+        let mut one = one.clone();
+        one.ack_payload.add(-2_000 * MS, bytes);
+        let shares = one.split(0, 100 * MS, radio);
+        assert_eq!(shares.by_cause.into_iter().collect::<Vec<_>>(), [(cause, 100 * MS)]);
+    };
+    let by = |ack_queue| Some(RadioEvidence { ack_queue, ..RadioEvidence::default() });
+    let waiting = [RadioSpan { from_ns: -50 * MS, to_ns: 80 * MS, queued: true }];
+    check(1_000, by(Some(&[])), Cause::Wireline);
+    check(20_000, by(Some(&[])), Cause::UplinkQueue);
+    // Its own queue may be the reason.
+    check(1_000, by(Some(&waiting)), Cause::Unknown);
+    check(1_000, by(None), Cause::Unknown);
+    check(1_000, None, Cause::UplinkQueue);
+}
+
+/// What a line drops at the end of a flight, with nothing after it, the phone does not see.
+#[test]
+fn losses_that_the_phone_does_not_see_are_the_lines_if_it_was_full() {
+    let check = |seen_ms: i64, radio_queued: bool, expected| {
+        let burst = (0..100).map(|n| Passage { sent_ns: 100 * MS, arrived_ns: (100 + n) * MS });
+        let lost =
+            |again_ms: i64| LostSegment { missed_ns: 100 * MS, again_ns: again_ms * MS, ..LOST };
+        let mut waits = WaitTimeline::default();
+        let span = WaitSpan { from_ns: 180 * MS, to_ns: 500 * MS, reason: Reason::LossRecovery };
+        waits.push(&[span], true);
+        let one = Attribution { waits, ..Attribution::default() }
+            .with_path(PathQueue::new(burst.collect()))
+            .with_lost(vec![LostSegment { missed_ns: 0, ..lost(seen_ms) }])
+            .with_unseen_lost([lost(400), LostSegment { missed_ns: 420 * MS, ..lost(430) }].iter());
+        let until_ms = if radio_queued { 160 } else { 110 };
+        let data_queue = &[RadioSpan { from_ns: 104 * MS, to_ns: until_ms * MS, queued: true }];
+        let radio = RadioEvidence { data_queue, ..RadioEvidence::default() };
+        let shares = one.split(220 * MS, 500 * MS, Some(radio));
+        assert_eq!(shares.by_cause, BTreeMap::from([(expected, 280 * MS)]));
+    };
+    check(30, false, Cause::Wireline);
+    check(30, true, Cause::LossRecoveryCongestion);
+    // The phone saw that one.
+    check(420, false, Cause::LossRecoveryCongestion);
 }
 
 /// An upload's queue behind the radio delays all that the phone sends, as its own queue does.
@@ -234,9 +288,8 @@ fn drops_of_a_full_queue_are_its_lines() {
     let check = |delay_ms: i64, radio_queued: bool, before: &[i64], expected| {
         let each = (0..=100).map(|n| (n, if n < 50 { 0 } else { delay_ms }));
         let each = each.map(|(n, late)| Passage { sent_ns: n * MS, arrived_ns: (n + late) * MS });
-        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS, queued: [false; 2] };
-        let early =
-            |ms: i64| LostSegment { missed_ns: ms * MS, again_ns: 185 * MS, queued: [false; 2] };
+        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS, ..LOST };
+        let early = |ms: i64| LostSegment { missed_ns: ms * MS, again_ns: 185 * MS, ..LOST };
         let mut waits = WaitTimeline::default();
         let span = WaitSpan { from_ns: 180 * MS, to_ns: 200 * MS, reason: Reason::LossRecovery };
         waits.push(&[span], true);
@@ -277,7 +330,7 @@ fn drops_behind_long_round_trips_are_the_lines() {
         let mut waits = WaitTimeline::default();
         let span = WaitSpan { from_ns: 180 * MS, to_ns: 200 * MS, reason: Reason::LossRecovery };
         waits.push(&[span], true);
-        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS, queued };
+        let lost = LostSegment { missed_ns: 105 * MS, again_ns: 190 * MS, queued, ..LOST };
         let one = Attribution { waits, path, ..Attribution::default() }.with_lost(vec![lost]);
         let radio = RadioEvidence { data_queue, ..RadioEvidence::default() };
         let shares = one.split(180 * MS, 200 * MS, Some(radio));

@@ -13,8 +13,9 @@ impl Explain for Wireline {
         Cause::Wireline
     }
 
-    fn detail(&self, _: &Context) -> CauseDetail {
-        CauseDetail::Wireline
+    fn detail(&self, seen: &Context) -> CauseDetail {
+        let up_ms = seen.split.part_ms(Cause::Wireline, Reason::QueueUp);
+        CauseDetail::Wireline { acks: 2.0 * up_ms > seen.split.ns(Cause::Wireline) as f64 / 1e6 }
     }
 
     fn advice(&self, _: &Context) -> CauseAdvice {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ptr;
 
-use airmile_wire::attribute::{ByteBins, PathQueue, WaitTimeline, base_delay_ns};
+use airmile_wire::attribute::{ByteBins, LostSegment, PathQueue, WaitTimeline, base_delay_ns};
 use airmile_wire::clocks::ClockLine;
 
 use super::phone::Phone;
@@ -48,7 +48,10 @@ impl Paths {
 #[derive(Debug)]
 pub(super) struct Heard {
     waits: WaitTimeline,
-    /// Payload without time stamps that came to the phone, and that both captures have.
+    /// Segments that it sent again, as of their arrival without a queue.
+    pub(super) lost: Vec<LostSegment>,
+    /// Payload that came to the phone, and that both captures have; if some of it has no time stamps,
+    /// that part alone.
     shared: ByteBins,
     /// What else the server sent to the same address, as behind a translation.
     not_at_phone: ByteBins,
@@ -56,8 +59,8 @@ pub(super) struct Heard {
 
 impl Heard {
     /// The waits of `phone`'s senders by the capture of a `server`, whose clock differs by `line`
-    /// and whose packets take `base_ns` to the phone. `None` if they share no connection without
-    /// time stamps.
+    /// and whose packets take `base_ns` to the phone. By time stamps the phone knows all but what was lost
+    /// with all that followed it. `None` if they share no connection.
     pub(super) fn of(
         phone: &Phone,
         server: &Phone,
@@ -65,7 +68,23 @@ impl Heard {
         base_ns: i64,
     ) -> Option<Self> {
         let mut pairs = phone.same_connections(server);
-        pairs.retain(|(mine, there)| !mine.story.is_stamped() && is_whole(mine, there));
+        pairs.retain(|(mine, there)| is_whole(mine, there));
+        let losses_alone = pairs.iter().all(|(mine, _)| mine.story.is_stamped());
+        // What was sent again for a late acknowledgement arrived twice.
+        let is_lost = |mine: &ServerSide, there: &ServerSide| {
+            2 * mine.down.again_bytes() <= there.down.again_bytes()
+        };
+        pairs.retain(|(mine, there)| match losses_alone {
+            true => is_lost(mine, there),
+            false => !mine.story.is_stamped(),
+        });
+        let arrival = |ns| on_reference(line, ns).saturating_add(base_ns);
+        let lost = pairs.iter().flat_map(|(_, there)| there.story.lost()).map(|one| LostSegment {
+            missed_ns: arrival(one.missed_ns),
+            again_ns: arrival(one.again_ns),
+            ..*one
+        });
+        let lost = lost.collect();
         let shared = ByteBins::sum_of(pairs.iter().map(|(mine, _)| &mine.received));
         let known: HashSet<_> = pairs.iter().map(|(_, there)| ptr::from_ref(*there)).collect();
         let others = server.connections.iter().filter(|one| !known.contains(&ptr::from_ref(*one)));
@@ -74,7 +93,8 @@ impl Heard {
             not_at_phone.set_clock(line);
         }
         (shared.total() > 0).then(|| Self {
-            waits: phone.waits.told_by(&waits_by(server, line).later(base_ns)),
+            waits: phone.waits.told_by(&waits_by(server, line).later(base_ns), losses_alone),
+            lost,
             shared,
             not_at_phone: not_at_phone.later(base_ns),
         })

@@ -235,9 +235,10 @@ impl Wire {
         let sent = std::mem::take(&mut first.sent);
         let uploads = (first.place == CaptureSite::Phone).then_some((sends, sent));
         let n_lost = lost.len();
-        let is_heard = heard.as_ref().is_some_and(|heard| heard.has_most(first.dl_bytes));
+        let is_heard = heard.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
+            .with_unseen_lost(heard.iter().flat_map(|one| &one.lost))
             .with_passed(first.followed.clone())
             .with_policed(policed)
             .with_behind(behind.unwrap_or_default())

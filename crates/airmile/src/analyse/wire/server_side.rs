@@ -56,6 +56,10 @@ impl ServerSide {
         }
         let end = packet.offset_bytes + i64::from(packet.payload_bytes);
         let fresh = packet.new_bytes > 0 && packet.event.is_none();
+        if packet.new_bytes == 0 && packet.payload_bytes > 0 {
+            let marks = if packet.dir == Direction::Dl { &mut self.down } else { &mut self.up };
+            marks.again(packet.offset_bytes, end);
+        }
         match (packet.dir, packet.ack) {
             (Direction::Dl, _) if fresh => self.down.add(end, packet.at_ns),
             (Direction::Dl, ack) => {
