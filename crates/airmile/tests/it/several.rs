@@ -60,7 +60,7 @@ fn a_capture_inside_the_phone_shows_no_sender() {
     std::fs::write(&inside, bytes).unwrap();
     let answer = diagnosis_of(&[modem, inside.clone()]);
     assert_eq!(answer.session.verdict, Verdict::NotRadio);
-    let shares = &answer.session.shares_ms;
+    let shares = &answer.session.shares;
     assert!(shares["unknown"] > 0.9 * shares.values().sum::<f64>(), "{shares:?}");
     let [alone, both] = [vec![server.clone()], vec![inside, server]].map(|of| diagnosis_of(&of));
     assert_eq!(alone.session.verdict, Verdict::SenderLimited);

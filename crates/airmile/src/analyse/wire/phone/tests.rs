@@ -132,7 +132,7 @@ fn seen_of(
         capture.ends = Some(if down { [ends[1], ends[0]] } else { ends });
         capture.push(&packet);
     }
-    capture.finish().remove(0)
+    capture.finish(false).remove(0)
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_new_connection_knows_the_path_of_those_beside_it() {
         capture.ends = Some([host, client]);
         capture.push(&packet(at_ms + answer_ms, Direction::Dl));
     }
-    let phone = capture.finish().remove(0);
+    let phone = capture.finish(false).remove(0);
     let upstream = phone.connections.iter().map(|one| one.story.upstream_rtt_ns().unwrap() / MS);
     assert_eq!(upstream.collect::<Vec<_>>(), [40, 40, 400, 400]);
 }
@@ -296,7 +296,7 @@ fn upload(at_server: bool, ahead_ms: i64) -> Phone {
             add(at_ms, Direction::Dl, TcpFlags::ACK, 0, 0, acked);
         }
     }
-    capture.finish().remove(0)
+    capture.finish(false).remove(0)
 }
 
 /// Bytes sent count with what they waited for: both of a later part, neither of one that overlaps.
@@ -352,7 +352,7 @@ fn waits_for_readers(slow_flights: i64, fast_flights: i64) -> bool {
             add(100 + 50 * n, Direction::Dl, TcpFlags::ACK, 0, segments);
         }
     }
-    capture.finish().remove(0).waits_for_readers()
+    capture.finish(false).remove(0).waits_for_readers()
 }
 
 /// Most of what all of them waited for counts.
