@@ -247,6 +247,26 @@ impl Burst {
     }
 }
 
+/// Of granted time, what is above this part of the time in which it is known counts, all of it from
+/// [`RAMP`] more on: as unknown, and from `GRANTED_PART + RAMP` on as not the radio's (chosen here: see
+/// docs/causes.md, "Data that waits for a grant alone").
+const GRANTED_PART: f64 = 0.1;
+const RAMP: f64 = 0.1;
+
+/// Throughput time in ms as the verdict counts it, by its measured parts: data waited for capacity, for grants
+/// alone, and for either. A fast cell with a short queue has granted time, too, so its part counts by degrees.
+/// It counts for less where the unknown time is above half of it, and for nothing where it is all of it.
+#[must_use]
+pub fn counted_ms(waited_ms: f64, limited_ms: f64, granted_ms: f64) -> [f64; 3] {
+    let known_ms = limited_ms + granted_ms;
+    let unknown_ms = (waited_ms - known_ms).max(0.0);
+    let above = |part: f64| ((granted_ms / known_ms.max(1.0) - part) / RAMP).clamp(0.0, 1.0);
+    let left_ms = granted_ms * above(GRANTED_PART);
+    let sure_ms = (2.0 * (granted_ms - unknown_ms)).clamp(0.0, granted_ms);
+    let alone_ms = sure_ms * above(GRANTED_PART + RAMP);
+    [known_ms - left_ms, alone_ms, unknown_ms + left_ms - alone_ms]
+}
+
 /// The result for one transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TransferFinding {
@@ -304,16 +324,16 @@ pub struct TransferFinding {
 }
 
 impl TransferFinding {
-    /// Part of the throughput time in ms in which the log does not show whether data waited for capacity.
+    /// Its throughput time as [`counted_ms`] counts it.
     #[must_use]
-    pub fn ungauged_ms(&self) -> Option<f64> {
-        let others_ms = self.limited_ms? + self.granted_ms.unwrap_or(0.0);
-        Some((self.throughput_time_ms? - others_ms).max(0.0))
+    pub fn counted_ms(&self) -> Option<[f64; 3]> {
+        let (waited_ms, limited_ms) = self.throughput_time_ms.zip(self.limited_ms)?;
+        Some(counted_ms(waited_ms, limited_ms, self.granted_ms.unwrap_or(0.0)))
     }
 
     /// The part of its duration, 0 to 1, in which the radio limited it at least.
     #[must_use]
     pub fn radio_share(&self) -> Option<f64> {
-        Some(self.limited_ms? / self.duration_ms)
+        self.counted_ms().map(|[limited_ms, ..]| limited_ms / self.duration_ms)
     }
 }

@@ -35,6 +35,7 @@ pub use application::{
 };
 pub use finding::{
     Bound, Burst, Cause, Evidence, TransferFinding, Verdict, VerdictThresholds, confidence_percent,
+    counted_ms,
 };
 pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};

@@ -1,15 +1,15 @@
 //! Transfers detected from the allocation alone: activity split at pauses, for logs
 //! without an application log.
 
+mod guess;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
-use airmile_model::{
-    Direction, Grant, Stamp, TransferFinding, TtiClock, TtiIndex, TtiSpan, Verdict,
-    VerdictThresholds,
-};
+use airmile_model::{Direction, Grant, Stamp, TtiClock, TtiIndex, TtiSpan};
+
+pub use guess::judge_guess;
 
 /// How transfers are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ const ALONE_MS: u32 = 200;
 
 /// Small packets go on after a transfer, and before it: keep-alives, acknowledgements, a handshake. They are
 /// none of its data if they carry less than this part of its rate, and a few packets plus the rate of a voice
-/// call (chosen here).
+/// call (chosen here). An activity of that rate is slow.
 const TRICKLE_PART: f64 = 0.05;
 const TRICKLE_BYTES: f64 = 4_000.0;
 const TRICKLE_BYTES_PER_MS: f64 = 8.0;
@@ -62,8 +62,8 @@ pub struct DetectedTransfer {
     /// TTIs in it that may lie before it or between two: without data, or with small packets alone, for longer
     /// than a round trip takes, but not for a whole pause.
     pub doubtful_ttis: i64,
-    /// TTIs of small packets directly before and after it, a pause at most after it, which may be of it: an
-    /// application may wait in them.
+    /// TTIs of small packets before and after it, a pause at most after it, which may be of it: an application may
+    /// wait in them.
     pub around_ttis: i64,
 }
 
@@ -94,7 +94,7 @@ pub struct SmallTransfers {
 pub struct TransferDetector {
     dir: Direction,
     options: DetectOptions,
-    /// The transfer in progress up to its last data.
+    /// The transfer in progress up to its last data; of a slow one, up to a pause before the last.
     current: Option<DetectedTransfer>,
     /// What came after it, or all if there is no transfer yet, in order: small packets or the next data.
     pending: Vec<DetectedTransfer>,
@@ -153,6 +153,10 @@ impl TransferDetector {
         bytes as f64 <= part.min(TRICKLE_BYTES + TRICKLE_BYTES_PER_MS * ms)
     }
 
+    fn is_slow(&self, one: &DetectedTransfer) -> bool {
+        one.bytes as f64 <= TRICKLE_BYTES_PER_MS * self.ms(one.end_tti.since(one.start_tti))
+    }
+
     /// Takes a grant; those of the other direction, of other users and of retransmissions
     /// are skipped.
     pub fn push(&mut self, grant: &Grant) {
@@ -204,6 +208,11 @@ impl TransferDetector {
     }
 
     fn take(&mut self, mut group: DetectedTransfer) {
+        // A ms is whole before it counts, however long a TTI is.
+        let ms = |tti: TtiIndex| self.ms(tti.0);
+        if self.last_end().is_some_and(|end| ms(end.plus(-1)) < ms(group.start_tti)) {
+            self.decide(group.start_tti);
+        }
         // What lies in adjacent TTIs counts from its first on, however long a TTI is.
         let adjoins = |last: &mut DetectedTransfer| last.end_tti >= group.start_tti;
         if let Some(last) = self.pending.pop_if(adjoins) {
@@ -211,89 +220,184 @@ impl TransferDetector {
             group = last.and(group);
         }
         self.end_before(group.start_tti);
-        if let Some(current) = &self.current {
+        if let Some(current) = self.current.filter(|one| !self.is_slow(one)) {
             let gap = group.start_tti.since(current.end_tti);
             let since = (self.pending_bytes + group.bytes, gap);
             let whole = (current.bytes, current.end_tti.since(current.start_tti));
             if !self.is_trickle(since, whole) {
-                let doubtful = if gap >= self.near() { gap } else { 0 };
+                let doubtful_ttis = current.doubtful_ttis + self.if_long(gap);
                 let rest = self.pending.drain(..).chain([group]);
-                self.current = self.current.take().map(|mut current| {
-                    current.doubtful_ttis += doubtful;
-                    rest.fold(current, DetectedTransfer::and)
-                });
+                let whole = rest.fold(current, DetectedTransfer::and);
+                self.current = Some(DetectedTransfer { doubtful_ttis, ..whole });
                 self.pending_bytes = 0;
                 return;
             }
         }
         self.pending_bytes += group.bytes;
         self.pending.push(group);
-        if self.current.is_none() && self.pending_bytes >= self.options.min_bytes {
-            self.begin();
+    }
+
+    /// TTIs of small packets or of none, if they are more than a round trip takes.
+    fn if_long(&self, ttis: i64) -> i64 {
+        if ttis >= self.near() { ttis } else { 0 }
+    }
+
+    /// Begins a transfer, or decides on what came after a slow one: it goes on, or is the trickle before the next.
+    fn decide(&mut self, now: TtiIndex) {
+        let Some(whole) = self.pending.iter().copied().reduce(DetectedTransfer::and) else {
+            return;
+        };
+        let is_enough = whole.bytes >= self.options.min_bytes;
+        let before = |slow: &DetectedTransfer| {
+            let ttis = whole.start_tti.since(slow.start_tti);
+            self.is_trickle((slow.bytes, ttis), (whole.bytes, whole.end_tti.since(whole.start_tti)))
+        };
+        match self.current {
+            None if !is_enough => {}
+            None if !self.is_slow(&whole) => {
+                // The rate of what follows must show.
+                let mut bytes = 0;
+                let enough = self.pending.iter().find(|one| {
+                    bytes += one.bytes;
+                    bytes >= self.options.min_bytes
+                });
+                if enough.is_some_and(|one| now.since(one.start_tti) >= self.near()) {
+                    self.begin(None);
+                }
+            }
+            Some(one) if !self.is_slow(&one) => {}
+            Some(slow) if is_enough && before(&slow) => self.begin(Some(slow)),
+            slow => {
+                // What came in the last pause may be of the next.
+                let end = whole.end_tti.plus(-self.pause());
+                let old = self.pending.partition_point(|one| one.start_tti <= end);
+                self.current =
+                    slow.into_iter().chain(self.pending.drain(..old)).reduce(DetectedTransfer::and);
+                if let Some(fast) = self.current.filter(|one| !self.is_slow(one)) {
+                    self.current = Some(self.pending.drain(..).fold(fast, DetectedTransfer::and));
+                }
+                self.pending_bytes = self.pending.iter().map(|one| one.bytes).sum();
+            }
         }
     }
 
     /// What is pending is a transfer. Small packets a pause or more before its data are not of it; those of the
-    /// last pause are, from the last time without any on.
-    fn begin(&mut self) {
+    /// last pause are, from the last time without any on. After a slow transfer, whose packets these may be, it is
+    /// from a shorter time without any on, or from its data.
+    fn begin(&mut self, slow: Option<DetectedTransfer>) {
         let Some((first, end)) = self.pending.first().map(|one| one.start_tti).zip(self.last_end())
         else {
             return;
         };
+        let from = slow.map_or(first, |slow| slow.end_tti);
+        let apart = if slow.is_some() { self.near() / 2 } else { self.near() };
         let (mut bytes, mut data, mut near) = (0, (0, first), (0, first));
         for (at, pair) in self.pending.windows(2).enumerate() {
             let [earlier, later] = pair else { continue };
             bytes += earlier.bytes;
             let (start, gap) = (later.start_tti, later.start_tti.since(earlier.end_tti));
-            let rest = (self.options.min_bytes.saturating_sub(bytes), end.since(start));
-            if gap > 0 && self.is_trickle((bytes, start.since(first)), rest) {
+            let rest = (self.pending_bytes.saturating_sub(bytes), end.since(start));
+            if gap > 0 && self.is_trickle((bytes, start.since(from)), rest) {
                 data = (at + 1, start);
-                if gap >= self.near() {
+                if gap >= apart {
                     near = data;
                 }
             }
         }
+        let follows = slow.is_some() && first.since(from) < apart;
         let is_long = |from: TtiIndex| data.1.since(from) >= self.pause();
-        let (begin, start) = match () {
-            () if !is_long(first) => (0, first),
-            () if is_long(near.1) => data,
-            () => near,
+        let (begin, start) = match near {
+            (0, _) if follows => data,
+            (_, at) if is_long(at) => data,
+            _ if slow.is_none() && !is_long(first) => (0, first),
+            near => near,
         };
-        self.small.count += u64::from(begin > 0);
-        self.small.bytes += self.pending.drain(..begin).map(|one| one.bytes).sum::<u64>();
+        let before = slow.into_iter().chain(self.pending.drain(..begin));
+        before.reduce(DetectedTransfer::and).into_iter().for_each(|one| self.leave(one));
         self.pending_bytes = 0;
         self.current = self.pending.drain(..).reduce(DetectedTransfer::and);
+        let doubtful_ttis = self.if_long(data.1.since(start));
         if let Some(current) = &mut self.current {
-            current.doubtful_ttis = data.1.since(start);
-            current.around_ttis = start.since(first);
+            current.doubtful_ttis = doubtful_ttis;
+            current.around_ttis = if slow.is_none() { start.since(first) } else { 0 };
         }
     }
 
     /// Ends what a pause before this TTI ends.
     fn end_before(&mut self, tti: TtiIndex) {
         let pause = self.pause();
-        self.end(|one| tti.since(one.end_tti) >= pause);
+        self.end(tti, |one| tti.since(one.end_tti) >= pause);
     }
 
-    fn end(&mut self, is_over: impl Fn(&DetectedTransfer) -> bool) {
-        while let Some(mut over) = self.current.take_if(|one| is_over(one)) {
-            let after = self.pending.last().map_or(0, |last| last.end_tti.since(over.end_tti));
-            over.around_ttis += after;
-            self.done.push_back(over);
-            if self.pending_bytes >= self.options.min_bytes {
-                self.begin();
+    fn end(&mut self, now: TtiIndex, is_over: impl Fn(&DetectedTransfer) -> bool) {
+        let is_all_over =
+            |this: &Self| this.pending.last().or(this.current.as_ref()).is_some_and(&is_over);
+        if is_all_over(self) {
+            self.decide(now);
+        }
+        loop {
+            match self.current {
+                Some(slow) if self.is_slow(&slow) => {
+                    if !is_all_over(self) {
+                        return;
+                    }
+                    self.current = None;
+                    self.pending_bytes = 0;
+                    let whole = self.pending.drain(..).fold(slow, DetectedTransfer::and);
+                    self.leave(whole);
+                }
+                Some(one) if is_over(&one) => {
+                    self.current = None;
+                    self.leave_with_tail(one);
+                    self.decide(now);
+                }
+                None if is_all_over(self) && self.pending_bytes >= self.options.min_bytes => {
+                    self.begin(None);
+                }
+                None if is_all_over(self) => {
+                    self.pending_bytes = 0;
+                    let whole = self.pending.drain(..).reduce(DetectedTransfer::and);
+                    whole.into_iter().for_each(|one| self.leave(one));
+                }
+                _ => return,
             }
         }
-        if self.current.is_none() && self.pending.last().is_some_and(is_over) {
-            self.leave_pending();
-        }
     }
 
-    /// What is pending is too small.
-    fn leave_pending(&mut self) {
-        self.small.count += u64::from(!self.pending.is_empty());
-        self.small.bytes += std::mem::take(&mut self.pending_bytes);
-        self.pending.clear();
+    /// An upload ends with its answer, which the phone acknowledges: small packets after it are of it, up to the
+    /// last before a gap of [`ALONE_MS`], unless they go on.
+    fn leave_with_tail(&mut self, mut one: DetectedTransfer) {
+        let data_end = one.end_tti;
+        if self.dir == Direction::Ul {
+            let (mut end, mut longest) = (data_end, 0);
+            let is_next = |next: &&DetectedTransfer| {
+                let gap = next.start_tti.since(end);
+                let follows = gap < self.near();
+                if follows {
+                    (end, longest) = (next.end_tti, longest.max(gap));
+                }
+                follows
+            };
+            let n = self.pending.iter().take_while(is_next).count();
+            if data_end.plus(self.pause()).since(end) > longest {
+                one = self.pending.drain(..n).fold(one, DetectedTransfer::and);
+                one.doubtful_ttis += self.if_long(end.since(data_end));
+                self.pending_bytes = self.pending.iter().map(|one| one.bytes).sum();
+            }
+        }
+        let after = self.pending.last().map_or(0, |last| last.end_tti.since(one.end_tti));
+        one.around_ttis += after;
+        self.leave(one);
+    }
+
+    /// It has ended, as a transfer or too small for one.
+    fn leave(&mut self, one: DetectedTransfer) {
+        if one.bytes >= self.options.min_bytes {
+            self.done.push_back(one);
+        } else {
+            self.small.count += 1;
+            self.small.bytes += one.bytes;
+        }
     }
 
     /// Counts blocks that were alone, those without a pause between them once.
@@ -338,7 +442,7 @@ impl TransferDetector {
         if let Some(blocks) = self.alone.take() {
             self.leave_alone(&blocks);
         }
-        self.end(|_| true);
+        self.end(TtiIndex(i64::MAX), |_| true);
         self.small
     }
 }
@@ -355,54 +459,4 @@ pub fn new_data_bytes(grant: &Grant) -> u64 {
     let bytes =
         grant.data_bytes.unwrap_or_else(|| block.saturating_sub(grant.padding_bytes.unwrap_or(0)));
     u64::from(bytes)
-}
-
-/// The confidence of a transfer with guessed bounds is multiplied by this (chosen here).
-const GUESSED_BOUNDS: f64 = 0.9;
-
-/// A detected transfer is not judged below this duration, in ms (chosen here: less than a round trip of
-/// a cellular network).
-const SHORTEST_MS: f64 = 10.0;
-
-/// Judges a finding whose bounds are a guess: the time before its first and after its last block is not seen,
-/// and two transfers may appear as one. Where its doubtful TTIs decide, there is no verdict; where those around it
-/// do, it is as uncertain as at a limit.
-pub fn judge_guess(
-    finding: &mut TransferFinding,
-    (doubtful_ttis, around_ttis): (i64, i64),
-    thresholds: &VerdictThresholds,
-) {
-    finding.confidence *= GUESSED_BOUNDS;
-    if finding.confidence <= 0.0 {
-        return;
-    }
-    let ms = finding.duration_ms;
-    // A few blocks of a log are no transfer that an application waited for.
-    if ms < SHORTEST_MS {
-        finding.notes.push(format!("blocks of {ms:.0} ms alone show no bottleneck"));
-        (finding.verdict, finding.confidence) = (Verdict::Unknown, 0.0);
-        return;
-    }
-    let n_tti = finding.end_tti.since(finding.start_tti).max(1) as f64;
-    let Some(share) = finding.radio_share() else { return };
-    let (doubtful, around) = (doubtful_ttis as f64 / n_tti, around_ttis as f64 / n_tti);
-    let highest = share / (1.0 - doubtful).max(share).max(f64::MIN_POSITIVE);
-    let lowest = share / (1.0 + around);
-    let doubts = [(highest, doubtful, "in"), (lowest, around, "directly before or after")];
-    for (other, part, place) in doubts {
-        if thresholds.judge(other) == finding.verdict {
-            continue;
-        }
-        finding.notes.push(format!(
-            "its bounds are guessed: few or no bytes passed in {:.0} ms {place} its {ms:.0} ms, which may be of \
-             another transfer, or a wait of this one; by the other guess the radio's share is {:.0} %",
-            part * ms,
-            other * 100.0
-        ));
-        finding.confidence = finding.confidence.min(0.5 * GUESSED_BOUNDS);
-        if finding.verdict == Verdict::NotRadio {
-            (finding.verdict, finding.confidence) = (Verdict::Unknown, 0.0);
-            return;
-        }
-    }
 }

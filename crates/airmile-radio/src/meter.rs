@@ -7,12 +7,6 @@ use airmile_model::{Burst, TtiIndex};
 
 use crate::decided::Decided;
 
-/// Of granted time, what is above this part of the time in which it is known counts, all of it from
-/// [`RAMP`] more on: as unknown, and from `GRANTED_PART + RAMP` on as not the radio's (chosen here: see
-/// docs/causes.md, "Data that waits for a grant alone").
-const GRANTED_PART: f64 = 0.1;
-const RAMP: f64 = 0.1;
-
 /// Measures of `[start, end)` so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransferMeter {
@@ -73,17 +67,6 @@ impl TransferMeter {
             whole: false,
             bursts: BurstsSeen::new(start.0),
         }
-    }
-
-    /// TTIs of bursts in which data waited for capacity at least, and in which all that was reported was
-    /// granted; the rest is unknown.
-    pub(crate) fn limited(&self) -> (f64, Option<f64>) {
-        let [waited, granted, ungauged] =
-            [self.in_burst, self.granted, self.ungauged].map(|ttis| ttis as f64);
-        let known = (waited - ungauged).max(granted);
-        let above = |part: f64| ((granted / known.max(1.0) - part) / RAMP).clamp(0.0, 1.0);
-        let limited = known - granted * above(GRANTED_PART);
-        (limited, (ungauged <= granted).then(|| granted * above(GRANTED_PART + RAMP)))
     }
 
     /// Extends the span to at least `end`.

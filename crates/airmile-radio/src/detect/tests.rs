@@ -1,6 +1,6 @@
 //! Tests of the detection.
 
-use airmile_model::Position;
+use airmile_model::{Position, Verdict, VerdictThresholds};
 use proptest::prelude::*;
 
 use super::*;
@@ -134,14 +134,21 @@ proptest! {
 
 /// Blocks of bytes in spans of ms; of a transfer: its start, its end, its bytes and its doubtful TTIs.
 fn found_of(spans: &[(std::ops::Range<i64>, usize, u32)]) -> Vec<(i64, i64, u64, i64)> {
+    found_in(Direction::Dl, spans)
+}
+
+fn found_in(
+    dir: Direction,
+    spans: &[(std::ops::Range<i64>, usize, u32)],
+) -> Vec<(i64, i64, u64, i64)> {
     let mut grants: Vec<Grant> = Vec::new();
     for (span, step, bytes) in spans {
-        let known = |tti| Grant { data_bytes: Some(*bytes), ..grant(tti, *bytes) };
+        let known = |tti| Grant { data_bytes: Some(*bytes), dir, ..grant(tti, *bytes) };
         grants.extend(span.clone().step_by(*step).map(known));
     }
     grants.sort_by_key(|grant| grant.position.tti);
     let all = |every: i64| {
-        let mut detector = TransferDetector::new(Direction::Dl, DetectOptions::default());
+        let mut detector = TransferDetector::new(dir, DetectOptions::default());
         for grant in &grants {
             if grant.position.tti.0 % every == 0 {
                 detector.advance(grant.position.tti);
@@ -183,6 +190,47 @@ fn small_packets_before_a_transfer_are_doubtful_or_no_part_of_it() {
     assert_eq!(long, [(1_400, 1_650, 500_000, 0)]);
 }
 
+/// Polls that are more than a transfer's least bytes in time are one of their own.
+#[test]
+fn long_polls_do_not_join_the_next_transfer() {
+    let polls = |to: i64| (0..to, 300, 400);
+    let data = |from: i64| (from..from + 2_500, 1, 1_600);
+    // Less than a transfer, a little of it with the first block, and more than one.
+    for (to, small) in [(14_000, None), (14_600, None), (20_000, Some((0, 19_801, 26_800, 0)))] {
+        let from = to + 70;
+        let transfer = (from, from + 2_500, 4_000_000, 0);
+        let expected: Vec<_> = small.into_iter().chain([transfer]).collect();
+        assert_eq!(found_of(&[polls(to), data(from)]), expected, "{to}");
+    }
+    // A handshake of one round trip may be of the transfer.
+    let with_handshake = [polls(20_000), (20_150..20_151, 1, 60), data(20_190)];
+    assert_eq!(found_of(&with_handshake)[1], (20_150, 22_690, 4_000_060, 0));
+    // Before a transfer like it, too, a third of its least bytes came.
+    let few = [(0..2_400, 300, 1_300), data(2_470)];
+    assert_eq!(found_of(&few), [(2_470, 4_970, 4_000_000, 0)]);
+    // They go on during two transfers.
+    let two = found_of(&[(0..60_000, 300, 1_200), data(20_000), data(40_150)]);
+    let long = two.iter().filter(|one| one.2 > 3_000_000).map(|one| (one.0, one.1));
+    assert_eq!(long.collect::<Vec<_>>(), [(20_000, 22_501), (40_150, 42_650)]);
+}
+
+/// An upload ends with its answer, and begins with its handshake; what goes on after it is none of it.
+#[test]
+fn small_packets_directly_around_an_upload_are_of_it() {
+    let found = |spans: &[_]| found_in(Direction::Ul, spans);
+    let data = (200..450, 1, 2_000);
+    // A handshake, status reports, and the acknowledgement of the answer.
+    let whole = [(15..16, 1, 60), (180..181, 1, 60), data.clone(), (470..530, 30, 50)];
+    assert_eq!(found(&whole), [(15, 501, 500_220, 0)]);
+    // Behind a slow line the answer is late.
+    let late = [data.clone(), (480..810, 30, 50)];
+    assert_eq!(found(&late), [(200, 781, 500_550, 331)]);
+    for by in [20, 150] {
+        assert_eq!(found(&[data.clone(), (480..3_000, by, 50)]), [(200, 450, 500_000, 0)], "{by}");
+    }
+    assert_eq!(found(&[data.clone(), (700..701, 1, 50)]), [(200, 450, 500_000, 0)]);
+}
+
 /// A transfer that is slow throughout is one, and so is one with a pace.
 #[test]
 fn a_slow_transfer_is_no_trickle() {
@@ -195,7 +243,7 @@ fn a_slow_transfer_is_no_trickle() {
 #[test]
 fn a_verdict_does_not_rest_on_guessed_bounds() {
     use crate::transfer::Timeline;
-    let judged = |waited: i64, doubtful_ttis: i64, around_ttis: i64| {
+    let judged_at = |waited: i64, doubtful_ttis: i64, around_ttis: i64| {
         let transfer = airmile_model::Transfer {
             id: "ul0".to_owned(),
             time: None,
@@ -224,12 +272,20 @@ fn a_verdict_does_not_rest_on_guessed_bounds() {
         let thresholds = VerdictThresholds::default();
         let mut finding = timeline.findings(&[transfer], &thresholds).remove(0);
         judge_guess(&mut finding, (doubtful_ttis, around_ttis), &thresholds);
-        (finding.verdict, finding.confidence > 0.5, finding.notes.len())
+        (finding.verdict, finding.confidence, finding.notes.len())
+    };
+    let judged = |waited, doubtful, around| {
+        let (verdict, confidence, notes) = judged_at(waited, doubtful, around);
+        (verdict, confidence > 0.5, notes)
     };
     assert_eq!(judged(250, 0, 900), (Verdict::NotRadio, true, 0));
     assert_eq!(judged(250, 200, 0), (Verdict::Unknown, false, 1));
     assert_eq!(judged(20, 200, 0), (Verdict::NotRadio, true, 0));
     assert_eq!(judged(460, 200, 0), (Verdict::Radio, true, 0));
+    // As sure as the least sure guess: by its data and by all around it.
+    let confidence = |waited, around| judged_at(waited, 0, around).1;
+    assert!(confidence(450, 0) > 0.89 && confidence(430, 0) < 0.79);
+    assert!(confidence(450, 40) < 0.45 + 0.01 && confidence(450, 30) < 0.7);
     // Keep-alives follow, or its server thinks.
     assert_eq!(judged(460, 0, 40), (Verdict::Radio, true, 0));
     assert_eq!(judged(460, 0, 500), (Verdict::Radio, false, 1));

@@ -2,6 +2,7 @@
 
 use airmile_model::{
     Direction, Evidence, Transfer, TransferFinding, TtiIndex, Verdict, VerdictThresholds,
+    counted_ms,
 };
 
 use super::Timeline;
@@ -66,32 +67,34 @@ impl Timeline {
         let bytes = transfer.bytes.map(|bytes| bytes.min(most));
         let bytes = bytes.or_else(|| placed.then_some(meter.sent_bytes));
         let link_demand = throughput_time_ms.map(|t| t / duration_ms);
-        let (limited, granted) = meter.limited();
-        let (limited_ms, granted_ms) = (limited * tti_ms, granted.map(|ttis| ttis * tti_ms));
-        let limited_ms = throughput_time_ms.map(|_| limited_ms);
-        let granted_ms = granted_ms.filter(|_| throughput_time_ms.is_some());
-        let granted_ms = granted_ms.filter(|_| self.dir == Direction::Ul);
         let waited_ms = ms(meter.in_burst);
-        let ungauged_ms =
-            limited_ms.map_or(0.0, |ms| waited_ms - ms - granted_ms.unwrap_or(0.0)).max(0.0);
+        let measured_ms = ms((meter.in_burst - meter.granted - meter.ungauged).max(0));
+        let limited_ms = throughput_time_ms.map(|_| measured_ms);
+        // Nothing shows it if all that is known is that some is unknown.
+        let is_shown = self.dir == Direction::Ul && (meter.granted > 0 || meter.ungauged == 0);
+        let granted_ms = throughput_time_ms.filter(|_| is_shown).map(|_| ms(meter.granted));
+        let ungauged_ms = limited_ms.map_or(0.0, |_| ms(meter.ungauged));
+        let [radio_ms, alone_ms, either_ms] = counted_ms(waited_ms, measured_ms, ms(meter.granted));
+        let part_ms = (either_ms - ungauged_ms).max(0.0);
+        let either_ms = if limited_ms.is_some() { either_ms } else { 0.0 };
         let unknown = Unknown {
-            share: (unknown_ms + ungauged_ms) / duration_ms,
+            share: (unknown_ms + either_ms) / duration_ms,
             why: match unclear_ms > 0.0 {
                 true => "some of it is unclear",
-                false if ungauged_ms > 0.0 => {
+                false if either_ms > 0.0 => {
                     "it is not known what all of the uplink's data waited for"
                 }
                 false => "records are missing",
             },
         };
-        let radio_share = limited_ms.map(|ms| ms / duration_ms);
+        let radio_share = limited_ms.map(|_| radio_ms / duration_ms);
         let (mut verdict, mut confidence) =
             self.verdict(radio_share, &unknown, overlapped, thresholds, &mut notes);
-        if let Some(granted_ms) = granted_ms.filter(|ms| *ms > 0.0) {
+        if let Some(granted_ms) = granted_ms.filter(|_| alone_ms + part_ms > 0.0) {
             notes.push(format!(
                 "for {granted_ms:.0} of the {waited_ms:.0} ms in which data waited, the base station had \
-                 granted all that the phone had reported: the cell carried what came, and the wait for a \
-                 report and a grant does not count for the verdict"
+                 granted all that the phone had reported: the cell carried what came. {alone_ms:.0} ms of it \
+                 do not count as the radio's, and {part_ms:.0} ms may be"
             ));
         }
         if ungauged_ms > 0.05 * duration_ms {
@@ -296,7 +299,7 @@ impl Timeline {
             ));
             return (Verdict::Unknown, 0.0);
         }
-        let least = confidence(demand, thresholds).min(confidence(highest, thresholds));
+        let least = sureness_at(demand, thresholds).min(sureness_at(highest, thresholds));
         (verdict, least * reliability(self.evidence))
     }
 }
@@ -321,7 +324,7 @@ pub fn combine_segments(
     whole.throughput_time_ms = sum(|s| s.throughput_time_ms);
     whole.sched_wait_ms = sum(|s| s.sched_wait_ms);
     whole.limited_ms = sum(|s| s.limited_ms);
-    whole.granted_ms = sum(|s| s.granted_ms);
+    whole.granted_ms = segments.iter().filter_map(|s| s.granted_ms).reduce(|a, b| a + b);
     whole.active_time_ms = sum(|s| s.active_time_ms);
     whole.unknown_ms = segments.iter().map(|s| s.unknown_ms).sum();
     whole.overlapped = segments.iter().any(|s| s.overlapped);
@@ -343,14 +346,10 @@ pub fn combine_segments(
 
 /// Distance of a link demand from the limits, as a share of 5 points (chosen
 /// here: several times the median error of the fused estimate).
-fn confidence(demand: f64, thresholds: &VerdictThresholds) -> f64 {
-    sureness(
-        (demand - thresholds.radio_at_least).abs().min((demand - thresholds.not_radio_below).abs()),
-    )
-}
-
-/// At a limit it may be on either side.
-fn sureness(distance: f64) -> f64 {
+pub(crate) fn sureness_at(demand: f64, thresholds: &VerdictThresholds) -> f64 {
+    let limits = [thresholds.radio_at_least, thresholds.not_radio_below];
+    let distance = limits.map(|limit| (demand - limit).abs()).into_iter().fold(f64::MAX, f64::min);
+    // At a limit it may be on either side.
     0.5 + 0.5 * (distance / 0.05).min(1.0)
 }
 
@@ -384,7 +383,7 @@ const SMALL_UNKNOWN_SHARE: f64 = 0.02;
 
 /// Agreement of verdicts with the truth on simulated logs (`make accuracy`), rounded
 /// down; for the uplink, which needs no inference, chosen here.
-const fn reliability(evidence: Option<Evidence>) -> f64 {
+pub(crate) const fn reliability(evidence: Option<Evidence>) -> f64 {
     match evidence {
         Some(Evidence::Fused | Evidence::Padding | Evidence::BufferStatus) => 0.99,
         Some(Evidence::Poll) => 0.98,

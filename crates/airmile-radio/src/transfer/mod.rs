@@ -17,6 +17,7 @@ use airmile_model::{
 };
 
 pub use finding::combine_segments;
+pub(crate) use finding::{reliability, sureness_at};
 
 use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker, EvidenceChoice};
 use crate::decided::Decided;

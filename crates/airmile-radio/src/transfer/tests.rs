@@ -293,22 +293,36 @@ fn granted_time_leaves_the_radio_by_degrees() {
     };
     let parts = |granted, ungauged| {
         let one = found(granted, ungauged);
-        let ms = [one.limited_ms, one.granted_ms, one.ungauged_ms()];
-        let [limited, granted, ungauged] = ms.map(|ms| ms.map(f64::round));
-        (limited, granted, ungauged, one.verdict)
+        let counted = one.counted_ms().unwrap().map(f64::round);
+        (one.limited_ms.unwrap(), one.granted_ms, counted, one.verdict)
     };
-    let whole = (Some(1_000.0), Some(0.0), Some(0.0), Verdict::Radio);
-    assert_eq!((parts(0, 0), parts(100, 0)), (whole, whole));
-    assert_eq!(parts(300, 0), (Some(700.0), Some(300.0), Some(0.0), Verdict::NotRadio));
-    assert_eq!(parts(200, 0), (Some(800.0), Some(0.0), Some(200.0), Verdict::Unknown));
+    let whole = [1_000.0, 0.0, 0.0];
+    assert_eq!(parts(0, 0), (1_000.0, Some(0.0), whole, Verdict::Radio));
+    assert_eq!(parts(100, 0), (900.0, Some(100.0), whole, Verdict::Radio));
+    assert_eq!(parts(300, 0), (700.0, Some(300.0), [700.0, 300.0, 0.0], Verdict::NotRadio));
+    assert_eq!(parts(200, 0), (800.0, Some(200.0), [800.0, 0.0, 200.0], Verdict::Unknown));
     // Without reports.
-    assert_eq!(parts(0, 50), (Some(950.0), None, Some(50.0), Verdict::Radio));
-    assert_eq!(parts(0, 300), (Some(700.0), None, Some(300.0), Verdict::Unknown));
-    let series: Vec<_> = (0..100).map(|n| found(5 * n, 0)).collect();
-    for pair in series.windows(2) {
-        let by = |ms: fn(&TransferFinding) -> Option<f64>| {
-            ms(&pair[0]).zip(ms(&pair[1])).map(|(a, b)| (a - b).abs())
-        };
-        assert!(by(|one| one.limited_ms) < Some(25.0) && by(|one| one.granted_ms) < Some(25.0));
+    assert_eq!(parts(0, 50), (950.0, None, [950.0, 0.0, 50.0], Verdict::Radio));
+    assert_eq!(parts(0, 300), (700.0, None, [700.0, 0.0, 300.0], Verdict::Unknown));
+    // What is measured is stated, whatever it counts for.
+    let one = found(220, 0);
+    assert!(one.notes[1].starts_with("for 220 of the 1000 ms"), "{:?}", one.notes);
+    assert!(
+        one.notes[1].ends_with("44 ms of it do not count as the radio's, and 176 ms may be"),
+        "{:?}",
+        one.notes
+    );
+    assert_eq!(
+        (found(400, 401).granted_ms, found(400, 401).limited_ms),
+        (Some(400.0), Some(199.0))
+    );
+    let by_granted = (0..100).map(|n| found(5 * n, 0));
+    let by_ungauged = (0..60).map(|n| found(400, 10 * n));
+    for series in [by_granted.collect::<Vec<_>>(), by_ungauged.collect()] {
+        for pair in series.windows(2) {
+            let [one, next] = [0, 1].map(|at: usize| pair[at].counted_ms().unwrap());
+            let steps = one.iter().zip(next).map(|(a, b)| (a - b).abs());
+            assert!(steps.fold(0.0, f64::max) < 40.0, "{one:?} {next:?}");
+        }
     }
 }

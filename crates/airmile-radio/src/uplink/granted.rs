@@ -118,6 +118,12 @@ impl Granted {
         self.bytes = self.bytes.saturating_add(sent.granted_bytes);
     }
 
+    /// Another cell may follow, of another bandwidth and pattern.
+    pub(super) fn end_cell(&mut self) {
+        self.forget();
+        (self.most_prb, self.uplink) = (0, 0);
+    }
+
     /// Nothing is known any more.
     pub(super) fn forget(&mut self) {
         self.reports.clear();
@@ -183,11 +189,15 @@ mod tests {
 
     type Spans = Vec<(i64, i64)>;
 
+    /// From this TTI on, the phone is in another cell.
+    const NEXT_CELL: i64 = 10_000;
+
     /// What was granted, and what nothing shows.
     fn granted(ttis: &[Tti]) -> (Spans, Spans) {
         let mut tracker = UplinkTracker::new(UplinkOptions::default());
         for (tti, new_bytes, block, reported) in ttis {
-            let position = Position::lte(*tti);
+            let timing_segment = u32::from(*tti >= NEXT_CELL);
+            let position = Position { timing_segment, ..Position::lte(*tti) };
             let (retx_bytes, control_bytes) = (0, 0);
             let (lcid, priority) = (Some(3), None);
             let status = BufferStatus {
@@ -244,6 +254,14 @@ mod tests {
         // In this TDD cell every fifth TTI is the uplink's.
         assert_eq!(granted(&each(5, 50, |_| Some(100))), (vec![], vec![]));
         assert_eq!(granted(&each(5, 44, |_| Some(100))), (vec![(0, 25)], vec![]));
+    }
+
+    #[test]
+    fn another_cell_has_its_own_bandwidth_and_pattern() {
+        let mut ttis = each(1, 50, |_| Some(100));
+        let in_next = |(tti, bytes, block, reported)| (tti + NEXT_CELL, bytes, block, reported);
+        ttis.extend(each(5, 20, |_| Some(100)).into_iter().skip(2).map(in_next));
+        assert_eq!(granted(&ttis), (vec![], vec![]));
     }
 
     #[test]

@@ -464,7 +464,7 @@ impl UplinkTracker {
 
     fn end_segment(&mut self, by: Bound) {
         self.close(self.last_tti.saturating_add(1), by, 0.5);
-        self.granted.forget();
+        self.granted.end_cell();
         self.waiting_since = None;
         self.last_sample = None;
         self.activities.extend(self.run.take());

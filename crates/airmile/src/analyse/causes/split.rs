@@ -73,7 +73,7 @@ impl Split {
         let dir = finding.dir;
         let report = &answer.report;
         // What waited for capacity must be known; without any report, it may be all that waited.
-        let ungauged_ms = finding.ungauged_ms()?;
+        let [limited_ms, granted_ms, ungauged_ms] = finding.counted_ms()?;
         let bounds_radio =
             report.evidence_counts.bsr_reports == 0 && finding.verdict == Verdict::NotRadio;
         if ungauged_ms > MOST_UNGAUGED * finding.duration_ms && !bounds_radio {
@@ -86,7 +86,7 @@ impl Split {
         let back = if is_download { Direction::Ul } else { Direction::Dl };
         let (mut data_queue, ack_queue) = (spans(dir), spans(back));
         let at = |(from, to): &(TtiIndex, TtiIndex)| (place.at(*from), place.at(*to));
-        if finding.granted_ms.is_some_and(|ms| ms > ungauged_ms) {
+        if granted_ms > ungauged_ms {
             let granted: Vec<_> = answer.silent.granted.iter().map(at).collect();
             data_queue = without_spans(&data_queue, &granted);
         }
@@ -150,9 +150,8 @@ impl Split {
         let link_bps = match dir {
             Direction::Dl => link_bps(finding, usage, report),
             Direction::Ul => {
-                let part = finding.limited_ms.zip(finding.throughput_time_ms);
-                let bps = finding.burst_throughput_bps.zip(part);
-                bps.map(|(bps, (limited_ms, waited_ms))| bps * waited_ms / limited_ms)
+                let bps = finding.burst_throughput_bps.zip(finding.throughput_time_ms);
+                bps.map(|(bps, waited_ms)| bps * waited_ms / limited_ms)
             }
         };
         let fastest_bps = fastest_bps(finding, usage, report).filter(|_| is_download);

@@ -166,14 +166,14 @@ fn side(
 /// The duration of a transfer if its data had always been queued: its bytes at the rate inside
 /// bursts, if that is the link's.
 fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
-    let bits =
-        finding.bytes.filter(|_| finding.limited_ms >= finding.throughput_time_ms)? as f64 * 8.0;
+    let is_radio = finding.counted_ms().is_some_and(|[_, others @ ..]| others == [0.0; 2]);
+    let bits = finding.bytes.filter(|_| is_radio)? as f64 * 8.0;
     Some((bits * 1_000.0 / finding.burst_throughput_bps?).min(finding.duration_ms))
 }
 
 /// The duration by cause. Without packets, everything except the radio's share has no known cause.
 fn shares_ms(finding: &TransferFinding) -> SharesMs {
-    let Some((radio_ms, ungauged_ms)) = finding.limited_ms.zip(finding.ungauged_ms()) else {
+    let Some([radio_ms, _, ungauged_ms]) = finding.counted_ms() else {
         return BTreeMap::from([("unknown", finding.duration_ms)]);
     };
     let unknown_ms = finding.unknown_ms + ungauged_ms;
