@@ -38,7 +38,7 @@ pub fn judge_guess(
     for (other, part, place) in doubts {
         // One of the guesses is right, and which is not known.
         let least = sureness_at(other, thresholds) * reliability(finding.evidence);
-        if thresholds.judge(other) == finding.verdict {
+        if part <= 0.0 || thresholds.judge(other) == finding.verdict {
             finding.confidence = finding.confidence.min(least);
             continue;
         }

@@ -275,7 +275,8 @@ fn drops_that_arrivals_indicate_need_a_queue_where_it_would_show() {
 fn late_acknowledgements_of_a_sender_without_data() {
     let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
     let both = || Attribution::default().with_path(PathQueue::new(passages.clone().collect()));
-    assert_eq!(waited(Reason::Queue, both()), [(Cause::UplinkQueue, 100)]);
+    // Without its log, a queue of acknowledgements alone may be the phone's or a line's.
+    assert_eq!(waited(Reason::Queue, both()), [(Cause::Unknown, 100)]);
     assert_eq!(waited(Reason::QueueOrSender, both()), [(Cause::SenderLimited, 100)]);
     let alone = waited(Reason::QueueOrSender, Attribution::default());
     assert_eq!(alone, [(Cause::Wireline, 100)]);

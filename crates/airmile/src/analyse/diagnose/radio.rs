@@ -130,7 +130,10 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
     let demand = queued_ms / duration_ms;
     let limited = judged.iter().filter_map(|t| Some(t.radio_share()? * t.duration_ms));
     let limited = limited.sum::<f64>() / duration_ms;
-    let verdict = thresholds.judge(limited);
+    let verdict = match judged.as_slice() {
+        [one] => one.verdict,
+        _ => thresholds.judge(limited),
+    };
     let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
     let limits = [thresholds.not_radio_below, thresholds.radio_at_least];
     SessionJudgement {

@@ -1,5 +1,6 @@
+use airmile_model::TcpEventKind;
 use airmile_model::packet::SeqNum;
-use airmile_wire::attribute::Marks;
+use airmile_wire::attribute::{Marks, Reason};
 use airmile_wire::clocks::between_points;
 use airmile_wire::tcp::TracedAck;
 
@@ -212,6 +213,75 @@ fn a_servers_clock_may_differ() {
     paths = Paths::between(&phone, &stepped, Some(&line));
     assert!((paths.base_ns - 20 * MS).abs() < MS, "{}", paths.base_ns);
     assert_eq!(paths.down.touching(i64::MIN, i64::MAX).count(), 0);
+}
+
+/// A connection with time stamps whose last ten segments the server sends again after a second: their
+/// first copies were lost, or else arrived.
+fn sent_again(are_lost: bool) -> Option<Heard> {
+    let capture = |at_phone: bool| {
+        let (down_ms, up_ms) = if at_phone { (20, 20) } else { (0, 40) };
+        let mut capture = Capture::default();
+        let ends = [(CLIENT, 5_000), ([192, 0, 2, 1], 443)];
+        let ends = ends.map(|(to, port)| (Address::v4(to), port));
+        let mut push =
+            |ms: i64, dir, flags, (offset_bytes, bytes, acked): (i64, u32, i64), new: bool| {
+                let event = (bytes > 0 && !new).then_some(TcpEventKind::RetxTimeout);
+                let at_ms = ms + if dir == Direction::Dl { down_ms } else { up_ms };
+                capture.ends = Some(if dir == Direction::Dl { [ends[1], ends[0]] } else { ends });
+                capture.push(&TracedPacket {
+                    at_ns: at_ms * MS,
+                    dir,
+                    flags,
+                    timestamps: Some((ms as u32, 0)),
+                    event,
+                    offset_bytes,
+                    payload_bytes: bytes,
+                    new_bytes: if new { bytes.into() } else { 0 },
+                    ack: (dir == Direction::Ul).then_some(TracedAck {
+                        offset_bytes: acked,
+                        rwnd_bytes: Some(1_000_000),
+                        duplicate: false,
+                        flight_bytes: 0,
+                        sack: [(0, 0); 4],
+                    }),
+                    ..TracedPacket::EXAMPLE
+                });
+            };
+        push(-40, Direction::Ul, TcpFlags::SYN, (0, 0, 0), true);
+        push(0, Direction::Dl, TcpFlags::SYN, (0, 0, 0), true);
+        push(0, Direction::Ul, TcpFlags::ACK, (0, 300, 0), true);
+        let bytes = SEGMENT_BYTES as u32;
+        for n in 0..40_i64 {
+            let (ms, copies) = (100 + n * 41, if n < 30 { 1 } else { 2 });
+            for copy in 0..copies {
+                let is_first = copy == 0;
+                if at_phone && are_lost && is_first && copies == 2 {
+                    continue;
+                }
+                let ms = if is_first { ms.min(1_330) } else { ms + 1_000 };
+                let data = (n * SEGMENT_BYTES, bytes, 0);
+                let is_new = is_first || at_phone && are_lost;
+                push(ms, Direction::Dl, TcpFlags::ACK, data, is_new);
+                let acked = (n + 1) * SEGMENT_BYTES;
+                if copies == 1 {
+                    push(ms, Direction::Ul, TcpFlags::ACK, (300, 0, acked), true);
+                }
+            }
+        }
+        capture.finish(false).remove(0)
+    };
+    Heard::of(&capture(true), &capture(false), None, 20 * MS)
+}
+
+/// The phone sees a pause and then new data; if the first copies arrived, nothing was lost.
+#[test]
+fn the_server_shows_losses_of_all_that_followed() {
+    let shown = sent_again(true).unwrap();
+    let waits = shown.waits(0, 3_000 * MS, 0).unwrap();
+    let by_loss = waits.spans().iter().filter(|span| span.reason == Reason::LossRecovery);
+    assert!(by_loss.map(|span| span.to_ns - span.from_ns).sum::<i64>() > 900 * MS);
+    assert_eq!(shown.lost.len(), 10);
+    assert!(sent_again(false).is_none());
 }
 
 /// A connection that begins while another one of that server has filled the uplink.
