@@ -20,9 +20,8 @@ const THIN_BYTES: u64 = 120_000;
 /// An application paces itself if less than this arrives at a time: data that waits leaves in whole
 /// segments, and each host takes this much (RFC 9293, 3.7.1).
 const LEAST_MSS: f64 = 536.0;
-/// Without a queue that stands, data that comes this much at once, and then not for that long, may be a
-/// sender's window or pace (chosen here: of the bench's cells the most is 4 segments and 8 ms; one of NR
-/// that serves its users in turn has more).
+/// Without a queue that stands, so much data at once, and then none for that long, may be a sender's window
+/// or pace (chosen here: of the bench's cells the most is 4 segments and 8 ms).
 const BURST_SEGMENTS: f64 = 10.0;
 const BURST_GAP_S: f64 = 0.012;
 /// TCP whose share of the time with an upload in the way is less than this has none (chosen here).
@@ -289,7 +288,6 @@ impl Features {
             && !self.queue_stands()
     }
 
-    /// Whether round trips show that a queue stands.
     fn queue_stands(&self) -> bool {
         self.queue_ms.is_some_and(|ms| ms >= QUEUE_MS)
     }

@@ -66,7 +66,7 @@ impl Exchange {
     }
 
     /// Its first data.
-    fn from_ns(&self) -> i64 {
+    fn data_ns(&self) -> i64 {
         self.answered_ns.filter(|_| self.dir() == Direction::Dl).unwrap_or(self.asked_ns)
     }
 
@@ -84,11 +84,11 @@ impl Exchange {
         // The answer to an earlier request is not what this one waits for, nor the reverse.
         let asks_with = next.asked_ns > self.asked_ns.saturating_sub(pause_ns)
             && (next.asked_ns < self.asked_to_ns.saturating_add(pause_ns)
-                || next.asked_ns >= self.from_ns());
+                || next.asked_ns >= self.data_ns());
         let own_ns = self.to_ns.max(next.asked_ns).saturating_sub(self.asked_ns);
         let next_ns = next.to_ns.saturating_sub(next.asked_ns.min(self.to_ns));
         self.dir() == next.dir()
-            && next.from_ns() < self.to_ns.saturating_add(pause_ns)
+            && next.data_ns() < self.to_ns.saturating_add(pause_ns)
             && next.asked_ns < self.to_ns.saturating_add(idle_ns)
             && asks_with
             && !next.dwarfs(self.payload(), own_ns)
@@ -212,10 +212,10 @@ impl Exchanges {
 /// overlap, or follow each other without a pause, are one if they have comparable rates.
 #[must_use]
 pub fn exchanged(mut exchanges: Vec<Exchange>, (min_bytes, pause_ns): (u64, i64)) -> Vec<Transfer> {
-    exchanges.sort_by_key(|one| (one.from_ns(), one.asked_ns, one.to_ns));
+    exchanges.sort_by_key(|one| (one.data_ns(), one.asked_ns, one.to_ns));
     let (mut open, mut spans) = (Vec::<Exchange>::new(), Vec::new());
     for one in exchanges {
-        let is_over = |span: &mut Exchange| span.to_ns.saturating_add(pause_ns) <= one.from_ns();
+        let is_over = |span: &mut Exchange| span.to_ns.saturating_add(pause_ns) <= one.data_ns();
         spans.extend(open.extract_if(.., is_over));
         let joined = open.iter_mut().filter(|span| span.joins(&one, pause_ns));
         match joined.max_by_key(|span| span.payload()) {

@@ -464,18 +464,6 @@ impl RadioSpan {
     }
 }
 
-impl Reason {
-    /// Whether round trips show a queue, of which the place may be unknown.
-    const fn may_be_queue(self) -> bool {
-        matches!(self, Self::Queue | Self::QueueOrWindow | Self::QueueOrSender)
-    }
-
-    /// Whether a long uplink queue of the phone can explain this reason.
-    const fn may_be_upload(self) -> bool {
-        !matches!(self, Self::NoRequest | Self::Unknown | Self::AfterLast)
-    }
-}
-
 /// The cause of a reason where the radio's queue is empty.
 const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bool) -> Cause {
     match reason {

@@ -210,3 +210,15 @@ fn is_held_back(queued: &QueuedSpan, losses_ns: &[i64]) -> bool {
     let follows_loss = losses_ns.get(first).is_some_and(|at| *at <= queued.from_ns + EARLY_NS);
     follows_loss && waited_ns <= REORDERING_NS && 2 * queued.silent_ns >= waited_ns
 }
+
+impl Reason {
+    /// Whether round trips show a queue, of which the place may be unknown.
+    pub(super) const fn may_be_queue(self) -> bool {
+        matches!(self, Self::Queue | Self::QueueOrWindow | Self::QueueOrSender)
+    }
+
+    /// Whether a long uplink queue of the phone can explain this reason.
+    pub(super) const fn may_be_upload(self) -> bool {
+        !matches!(self, Self::NoRequest | Self::Unknown | Self::AfterLast)
+    }
+}
