@@ -481,7 +481,7 @@ export interface Page {
    */
   bytes: number;
   /**
-   * The longest cause of the wait.
+   * The cause whose removal saves most; the longest one, if nothing shows what its removal saves.
    */
   verdict:
     | "browser"
