@@ -226,15 +226,21 @@ impl TransferDetector {
             let whole = (current.bytes, current.end_tti.since(current.start_tti));
             if !self.is_trickle(since, whole) {
                 let doubtful_ttis = current.doubtful_ttis + self.if_long(gap);
-                let rest = self.pending.drain(..).chain([group]);
+                let rest = self.take_pending(self.pending.len()).into_iter().chain([group]);
                 let whole = rest.fold(current, DetectedTransfer::and);
                 self.current = Some(DetectedTransfer { doubtful_ttis, ..whole });
-                self.pending_bytes = 0;
                 return;
             }
         }
         self.pending_bytes += group.bytes;
         self.pending.push(group);
+    }
+
+    /// Takes the first `n` of what is pending, as one.
+    fn take_pending(&mut self, n: usize) -> Option<DetectedTransfer> {
+        let taken = self.pending.drain(..n).reduce(DetectedTransfer::and)?;
+        self.pending_bytes = self.pending_bytes.saturating_sub(taken.bytes);
+        Some(taken)
     }
 
     /// TTIs of small packets or of none, if they are more than a round trip takes.
@@ -244,6 +250,9 @@ impl TransferDetector {
 
     /// Begins a transfer, or decides on what came after a slow one: it goes on, or is the trickle before the next.
     fn decide(&mut self, now: TtiIndex) {
+        if self.current.is_some_and(|one| !self.is_slow(&one)) {
+            return;
+        }
         let Some(whole) = self.pending.iter().copied().reduce(DetectedTransfer::and) else {
             return;
         };
@@ -265,18 +274,17 @@ impl TransferDetector {
                     self.begin(None);
                 }
             }
-            Some(one) if !self.is_slow(&one) => {}
             Some(slow) if is_enough && before(&slow) => self.begin(Some(slow)),
             slow => {
                 // What came in the last pause may be of the next.
                 let end = whole.end_tti.plus(-self.pause());
                 let old = self.pending.partition_point(|one| one.start_tti <= end);
-                self.current =
-                    slow.into_iter().chain(self.pending.drain(..old)).reduce(DetectedTransfer::and);
+                let old = self.take_pending(old);
+                self.current = slow.into_iter().chain(old).reduce(DetectedTransfer::and);
                 if let Some(fast) = self.current.filter(|one| !self.is_slow(one)) {
-                    self.current = Some(self.pending.drain(..).fold(fast, DetectedTransfer::and));
+                    let rest = self.take_pending(self.pending.len());
+                    self.current = Some(rest.into_iter().fold(fast, DetectedTransfer::and));
                 }
-                self.pending_bytes = self.pending.iter().map(|one| one.bytes).sum();
             }
         }
     }
@@ -312,10 +320,9 @@ impl TransferDetector {
             _ if slow.is_none() && !is_long(first) => (0, first),
             near => near,
         };
-        let before = slow.into_iter().chain(self.pending.drain(..begin));
+        let before = slow.into_iter().chain(self.take_pending(begin));
         before.reduce(DetectedTransfer::and).into_iter().for_each(|one| self.leave(one));
-        self.pending_bytes = 0;
-        self.current = self.pending.drain(..).reduce(DetectedTransfer::and);
+        self.current = self.take_pending(self.pending.len());
         let doubtful_ttis = self.if_long(data.1.since(start));
         if let Some(current) = &mut self.current {
             current.doubtful_ttis = doubtful_ttis;
@@ -342,9 +349,8 @@ impl TransferDetector {
                         return;
                     }
                     self.current = None;
-                    self.pending_bytes = 0;
-                    let whole = self.pending.drain(..).fold(slow, DetectedTransfer::and);
-                    self.leave(whole);
+                    let rest = self.take_pending(self.pending.len());
+                    self.leave(rest.into_iter().fold(slow, DetectedTransfer::and));
                 }
                 Some(one) if is_over(&one) => {
                     self.current = None;
@@ -355,8 +361,7 @@ impl TransferDetector {
                     self.begin(None);
                 }
                 None if is_all_over(self) => {
-                    self.pending_bytes = 0;
-                    let whole = self.pending.drain(..).reduce(DetectedTransfer::and);
+                    let whole = self.take_pending(self.pending.len());
                     whole.into_iter().for_each(|one| self.leave(one));
                 }
                 _ => return,
@@ -380,9 +385,8 @@ impl TransferDetector {
             };
             let n = self.pending.iter().take_while(is_next).count();
             if data_end.plus(self.pause()).since(end) > longest {
-                one = self.pending.drain(..n).fold(one, DetectedTransfer::and);
+                one = self.take_pending(n).into_iter().fold(one, DetectedTransfer::and);
                 one.doubtful_ttis += self.if_long(end.since(data_end));
-                self.pending_bytes = self.pending.iter().map(|one| one.bytes).sum();
             }
         }
         let after = self.pending.last().map_or(0, |last| last.end_tti.since(one.end_tti));
