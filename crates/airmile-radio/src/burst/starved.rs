@@ -27,7 +27,8 @@ const LONGEST: i64 = 2;
 /// A pause in which data may have waited: the number of the row before it, its first TTI and its end.
 pub(super) type Wait = (usize, i64, i64);
 
-/// The parts of pauses after an emptied queue in which new data may have waited, in order. None if the leg's cell starves no backlog.
+/// The parts of pauses after an emptied queue in which new data may have waited, in order. None if the
+/// leg's cell starves no backlog.
 pub(super) fn possible_waits(
     rows: &[TtiRow],
     decisions: &[Decision],

@@ -268,7 +268,7 @@ pub(super) fn end_before_silences(
     decisions: &mut [Decision],
     habit: Option<CellHabit>,
 ) -> Vec<Wait> {
-    let largest_prb = TtiRow::largest_prb(rows);
+    let largest_prb = (habit == Some(CellHabit::Trims)).then(|| TtiRow::largest_prb(rows));
     let mut next: Option<i64> = None;
     let mut waits = Vec::new();
     let each = rows.iter().zip(decisions).enumerate().rev();
@@ -279,9 +279,11 @@ pub(super) fn end_before_silences(
             _ => STARVED_MS,
         };
         let span = |ms| TtiSpan::from_ms(ms, row.grants.numerology).0;
-        let whole = row.grants.prb.is_some_and(|prb| !allocation::is_part(prb, largest_prb));
-        let by_pause = decision.by == Bound::Gap && habit == Some(CellHabit::Trims) && whole;
-        if by_pause && (span(STARVED_MS)..span(STARVED_BY_SIGN_MS)).contains(&gap) {
+        let is_whole = |(prb, largest)| !allocation::is_part(prb, largest);
+        if decision.by == Bound::Gap
+            && (span(STARVED_MS)..span(STARVED_BY_SIGN_MS)).contains(&gap)
+            && row.grants.prb.zip(largest_prb).is_some_and(is_whole)
+        {
             waits.push((i, row.tti.saturating_add(1), row.tti.saturating_add(gap)));
         }
         if !decision.empty && gap >= span(longest_ms) {
