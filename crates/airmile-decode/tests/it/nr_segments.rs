@@ -36,15 +36,9 @@ fn part(grants: &[(i64, Grant)], pci: u16, slots: i64, clock_ns: i64) -> Vec<u8>
 fn part_on(arfcn: u32, grants: &[(i64, Grant)], pci: u16, slots: i64, clock_ns: i64) -> Vec<u8> {
     let cell = CellInfo {
         at: None,
-        timing_segment: 0,
-        cell: 0,
         pci: Some(pci),
         earfcn: Some(arfcn),
-        n_prb_dl: None,
-        n_prb_ul: None,
-        n_tx_antennas: None,
-        band: None,
-        source: "test",
+        ..CellInfo::new(Stamp::modem(0), 0, 0, "test")
     };
     let moved = |(ns, grant): &(i64, Grant)| {
         let mut grant = grant.clone();

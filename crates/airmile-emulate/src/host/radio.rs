@@ -211,18 +211,8 @@ mod tests {
     fn the_log_is_late_and_reports_get_lost() {
         let config = RadioReportConfig { log_delay_ms: 20, ..RadioReportConfig::default() };
         let mut late = reporter(config.clone());
-        let record = Record::CellInfo(airmile_model::CellInfo {
-            at: None,
-            timing_segment: 0,
-            cell: 0,
-            pci: None,
-            earfcn: None,
-            n_prb_dl: None,
-            n_prb_ul: None,
-            n_tx_antennas: None,
-            band: None,
-            source: "test",
-        });
+        let at = airmile_model::Stamp::modem(0);
+        let record = Record::CellInfo(airmile_model::CellInfo::new(at, 0, 0, "test"));
         late.record(0, record);
         let busy = PhoneView { busy: true, min_rtt_ns: None };
         let seen = |reporter: &mut Reporter, ms: i64| {

@@ -18,16 +18,9 @@ fn transfers(next: Option<(u32, i64)>) -> Vec<(f64, f64, f64, u64)> {
     scenario.duration_ms = 20_000;
     let records = airmile_emulate::run(&scenario).unwrap().records;
     let cell = |pci, arfcn, ns| CellInfo {
-        at: Some(Stamp::modem(ns)),
-        timing_segment: 0,
-        cell: 0,
         pci: Some(pci),
         earfcn: Some(arfcn),
-        n_prb_dl: None,
-        n_prb_ul: None,
-        n_tx_antennas: None,
-        band: None,
-        source: "test",
+        ..CellInfo::new(Stamp::modem(ns), 0, 0, "test")
     };
     let mut written: Vec<Record> = vec![cell(500, ARFCN, 0).into()];
     let (mut last_ns, mut shift) = (None, None);

@@ -116,16 +116,11 @@ const EPOCH_NS: i64 = 1_767_603_600_000_000_000;
 /// New blocks of one carrier, by gap to the slot before, MCS, PRBs, process, padding.
 fn records(numerology: u8, blocks: &[(u8, u8, u16, u8, bool)]) -> Vec<Record> {
     let cell = CellInfo {
-        at: Some(Stamp::modem(EPOCH_NS)),
-        timing_segment: 0,
-        cell: 0,
         pci: Some(502),
         earfcn: Some(634_080),
         n_prb_dl: Some(273),
         n_prb_ul: Some(273),
-        n_tx_antennas: None,
-        band: None,
-        source: "test",
+        ..CellInfo::new(Stamp::modem(EPOCH_NS), 0, 0, "test")
     };
     let mut out = vec![cell.into()];
     let mut tti = 4_321;
