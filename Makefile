@@ -56,8 +56,8 @@ fmt: ## formatting, checked
 lint: ## lints, as errors
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 
-test: ## all tests, corpora of the fuzz targets included
-	$(CARGO) test $(WORKSPACE)
+test: ## all tests, corpora of the fuzz targets included (ONLY="--test it documents")
+	$(CARGO) test $(WORKSPACE) $(ONLY)
 
 docs: ## API documentation, warnings as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(WORKSPACE) --no-deps
