@@ -223,8 +223,9 @@ performance: build web/node_modules ## size and frames of a report of ten millio
 web/node_modules: web/package-lock.json
 	cd web && npm ci --no-audit --no-fund && touch node_modules
 
-links: ## relative links and anchors of all Markdown lead somewhere; the index of decisions is current
+links: ## relative links and anchors of all Markdown lead somewhere, names in docs/papers exist; the index of decisions is current
 	$(PYTHON) tests/docs/links.py .
+	$(PYTHON) tests/docs/papers.py
 	$(PYTHON) tests/docs/decisions.py --check
 
 site: links ## the documentation as a site (target/site); pip installs MkDocs

@@ -1,4 +1,4 @@
-"""Is it the air, and if not, who?
+"""Find what limits mobile transfers: the radio link, or something that can be fixed.
 
 `airmile` reads a phone's modem log and reports, for each transfer, whether the
 radio link was the bottleneck, and why. The functions and their arguments are
@@ -13,7 +13,8 @@ those of the commands of the `airmile` program.
 >>> len(bursts) > 0
 True
 
-Your data stays here: nothing leaves the machine.
+Your data stays on this machine, unless `packets` is given an engine and names
+an object store or a cluster.
 """
 
 from airmile import plot

@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +48,28 @@ def test_examples(path: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_python_page(run: am.LabRun, tmp_path: Path) -> None:
+    """The code of docs/python.md runs, and the exceptions that its text names exist."""
+    pytest.importorskip("polars")
+    pytest.importorskip("matplotlib")
+    page = (REPOSITORY / "docs/python.md").read_text()
+    programs = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert programs
+    for name in re.findall(r"`airmile\.(\w+)`", page):
+        assert hasattr(am, name), name
+    shutil.copy(run.log, tmp_path / "log.mi2log")
+    for program in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    assert {"report.html", "trace.pftrace"} <= {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ use crate::{Attempt, SystemError, files};
 #[derive(Debug, Clone, Args)]
 #[command(next_display_order = 900)]
 pub struct Global {
-    /// Print one JSON document instead of tables (schemas: docs/schema)
+    /// Print JSON instead of tables (docs/schemas.md lists the documents)
     #[arg(long, global = true)]
     pub json: bool,
     /// Print no progress and no warnings

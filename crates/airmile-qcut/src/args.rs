@@ -21,7 +21,7 @@ pub enum QcutCommand {
   sudo airmile qcut run --up wwan0 --deploy none --publish file:/run/airmile/uplink.json
   airmile lab shell busy-video -o run -- sh -c 'airmile qcut run --up lte0 --modem $AIRMILE_MODEM_LOG'
 
-Without --modem, TCP round trips show how much the modem holds; this is less exact, but helps.
+Without --modem, round trips of TCP show how much the modem holds, which is less exact.
 Needs CAP_NET_ADMIN and CAP_NET_RAW (root).
 All changes are undone when it ends, even after `kill -9`: docs/qcut.md.")]
     Run(QcutRunArgs),
@@ -77,7 +77,7 @@ pub struct QcutRunArgs {
     /// The modem's log: a DIAG port (/dev/ttyUSB0), a growing log, or - for standard input
     #[arg(long, value_name = "SOURCE")]
     pub modem: Option<PathBuf>,
-    /// How much the modem may hold: 20ms of its rate, or bytes as 5KB, 20KB
+    /// Maximum that the modem holds: what leaves in a time (20ms), or bytes (5KB, 20KB)
     #[arg(long, value_name = "LIMIT", default_value = "20ms")]
     pub limit: Limit,
     /// How packets are held
@@ -98,7 +98,7 @@ pub struct QcutRunArgs {
     /// Require this file's token (default: $AIRMILE_TOKEN); needed if --metrics is not loopback
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// End after this time
+    /// End after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
     /// The host to ping while no TCP flows, at most every 200 ms: auto (the last packet's

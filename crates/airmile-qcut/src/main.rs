@@ -27,11 +27,11 @@ mod program {
         concat!(env!("AIRMILE_VERSION"), " features: none")
     };
 
-    /// Keep the uplink of an LTE modem short, so that an upload delays nothing.
+    /// Keep the uplink queue of an LTE modem short, so that an upload delays other traffic less.
     #[derive(Debug, Parser)]
     #[command(name = "airmile-qcut", version = VERSION, propagate_version = true, arg_required_else_help = true)]
     struct Program {
-        /// Print one JSON document instead of tables (schemas: docs/schema)
+        /// Print JSON instead of tables
         #[arg(long, global = true)]
         json: bool,
         /// Print no progress and no warnings

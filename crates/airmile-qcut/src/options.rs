@@ -13,14 +13,14 @@ use clap::ValueEnum;
 /// How packets are held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Deploy {
-    /// The first that this machine has what is needed for: nfqueue, then htb and cake on a router
-    /// or tun on a host
+    /// The first that works here of nfqueue, then htb and cake on a router, or tun and htb on a
+    /// host
     Auto,
     /// The kernel's queue for user space: an exact gate
     Nfqueue,
-    /// The kernel's HTB, its rate kept at the modem's: less work, less exact
+    /// The kernel's HTB at the modem's rate: less CPU time, less exact
     Htb,
-    /// The kernel's CAKE, the same way
+    /// The kernel's CAKE at the modem's rate
     Cake,
     /// A TUN device with routes into it: for a host without a packet filter
     Tun,

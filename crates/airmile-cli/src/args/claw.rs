@@ -48,6 +48,8 @@ was killed. CLAW applies only to connections that open while it runs.
 Built with: cargo build --release -p airmile-cli --features bpf")]
     Attach(ClawAttachArgs),
     /// Stop the `claw attach` that runs on this machine
+    #[command(after_help = "Examples:
+  sudo airmile claw detach")]
     Detach,
 }
 

@@ -12,6 +12,9 @@ use super::whole;
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
     /// List the scenarios
+    #[command(after_help = "Examples:
+  airmile lab list
+  airmile lab list --json | jq -r '.scenarios[].name'")]
     List,
     /// Run a scenario: writes a modem log, captures, tables and the truth
     #[command(after_help = "Examples:
@@ -27,8 +30,8 @@ not empty.")]
     /// Run a command as the phone, in real time: real TCP, real programs (Linux)
     #[command(
         after_help = "The server is at $AIRMILE_SERVER (203.0.113.1), the phone at $AIRMILE_PHONE (10.0.0.2).
-With -o its modem log grows at $AIRMILE_MODEM_LOG. Without a command: $SHELL. The exit status is the command's; 5 where that is 0 and TTIs
-were late. Needs root or user namespaces, and /dev/net/tun.
+With -o its modem log grows at $AIRMILE_MODEM_LOG. Without a command: $SHELL. Needs root or user
+namespaces, and /dev/net/tun. The exit status is the command's; 5 if that is 0 and TTIs were late.
 
 Examples:
   airmile lab shell busy-video --serve videos -- curl -o /dev/null http://203.0.113.1/a.mp4
@@ -47,7 +50,10 @@ Examples:
   airmile lab reproduce --list
   airmile lab reproduce bursttracker-table1
   airmile lab reproduce qcut              all of a paper
-  airmile lab reproduce --full -o results")]
+  airmile lab reproduce --full -o results
+
+Exit status: 1 a bar was missed (not with --quick), 5 a run in real time was late, 6 an experiment
+failed.")]
     Reproduce(LabReproduceArgs),
 }
 
@@ -135,7 +141,7 @@ pub struct LabReproduceArgs {
     /// List the experiments
     #[arg(long)]
     pub list: bool,
-    /// As many runs as in the papers; takes hours
+    /// The papers' number of runs; takes hours
     #[arg(long)]
     pub full: bool,
     /// One short run of each: shows only that it works

@@ -56,24 +56,24 @@ const LONG_VERSION: &str = concat!(
     env!("AIRMILE_TARGET"),
 );
 
-/// Is it the air, and if not, who?
+/// Find what limits mobile transfers: the radio link, or something that can be fixed
 ///
-/// Reads a phone's modem log (or tables made from one) and reports, for each transfer, whether the
-/// radio link was the bottleneck, and why.
+/// Reads a phone's modem log, packet captures and application logs, and reports for each transfer
+/// whether the radio link was the bottleneck, and why.
 #[derive(Debug, Parser)]
 #[command(name = "airmile", version = VERSION, long_version = LONG_VERSION, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:
   airmile inspect log.mi2log              what the log holds, what it can answer
-  airmile diagnose log.mi2log             who was the bottleneck
+  airmile diagnose log.mi2log phone.pcap  what limited each transfer, and why
   airmile diagnose log.qmdl --transfers player.csv --json
-  airmile radio grants.csv rlc.csv        the same from tables
+  airmile radio grants.csv rlc.csv        bursts and link demand, from tables
   airmile decode log.dlf --only grant --format csv > grants.csv
-  airmile packets capture.pcap            what the wire saw: flows, RTTs, losses
+  airmile packets capture.pcap            flows, round trips, losses
   airmile lab run sample-download -o run  a sample, with the truth
 
-Exit status: 0 done, 1 a --fail-if budget was exceeded, 2 usage,
+Exit status: 0 done, 1 a --fail-if budget was exceeded or `lab reproduce` missed a bar, 2 usage,
 3 could not run, 4 done but the input was damaged, 5 a run in real time was late,
-6 an experiment failed, 7 a budget cannot be evaluated, as a value is absent.")]
+6 an experiment of `lab reproduce` failed, 7 a budget cannot be evaluated, as a value is absent.")]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub enum Command {
   airmile radio grants.csv.gz rlc.csv.gz --transfers transfers.csv --json
   airmile radio log.mi2log --from 12:01:29 --to 12:01:31")]
     Radio(RadioArgs),
-    /// Find the bottleneck: one verdict per transfer, with evidence
+    /// Find the bottleneck: a verdict for each transfer, with its evidence
     #[command(after_help = "Examples:
   airmile diagnose log.mi2log
   airmile diagnose log.mi2log page.har
@@ -167,7 +167,7 @@ A manifest next to the copy lists what was changed and what was not.")]
   airmile record --port qrtr -o drive --for 600      on the phone or router itself
   airmile diagnose drive
 
-docs/phones.md: how to get at the log, by phone and modem.
+docs/phones.md: how to get the log, by phone and modem.
 Exit status 3: nothing came, or a file cannot be written.")]
     Record(RecordArgs),
     #[cfg(feature = "network")]
@@ -180,14 +180,14 @@ Exit status 3: nothing came, or a file cannot be written.")]
   tail -c +1 -f log.qmdl | airmile live --json")]
     Live(LiveArgs),
     #[cfg(feature = "network")]
-    /// Keep the uplink queue of this host short, so that an upload delays nothing (Linux)
+    /// Keep the uplink queue of this host short, so that an upload delays other traffic less (Linux)
     #[command(subcommand)]
     Qcut(QcutCommand),
     #[cfg(feature = "network")]
     /// Serve with a congestion window that follows the phone's cell: over QUIC or the kernel's TCP
     #[command(subcommand)]
     Claw(ClawCommand),
-    /// Run an emulated cell with visible queues: sample logs with the truth
+    /// Run an emulated cell: sample logs and captures, with the truth
     #[command(subcommand)]
     Lab(LabCommand),
     /// Print completions for a shell
@@ -214,7 +214,7 @@ Exit status 3: nothing came, or a file cannot be written.")]
 pub struct FilesArgs {
     /// Modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf, QXDM text), tables, and for `inspect` and
     /// `diagnose` captures and application logs (HAR, NetLog, qlog, players), compressed or not; or
-    /// directories of them; `-` is standard input, but not of captures
+    /// directories of them; `-` is standard input, which cannot be a capture
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Use only the grants of this RNTI from a sniffer's table (default: the one with the most
@@ -403,9 +403,9 @@ impl From<&ExportArgs> for Exports {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
-    /// Exit with status 1 if this holds, for a transfer of a diagnosis (`link_demand > 0.9`), or for a
-    /// comparison, a page, group or pair of it (`page.difference_ms > 300`, docs/inputs.md); with 7
-    /// if a value is absent; may be repeated
+    /// Exit with status 1 if this holds: of `diagnose` and `radio` for any transfer
+    /// (`link_demand > 0.9`) or page, of `compare` for the comparison, any page, group or pair
+    /// (`page.difference_ms > 300`); with 7 if a value is absent; may be repeated (docs/inputs.md)
     #[arg(long, alias = "budget", value_name = "EXPR")]
     pub fail_if: Vec<String>,
     /// Report budgets: `junit=FILE` writes JUnit XML, `github` prints GitHub Actions annotations on

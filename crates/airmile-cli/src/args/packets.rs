@@ -25,8 +25,8 @@ pub enum TableKind {
 /// Arguments of `packets`.
 #[derive(Debug, Clone, Args)]
 pub struct PacketsArgs {
-    /// Captures (pcap or pcapng, compressed or not), in order of time; of a run's directory, the
-    /// server's capture; `-` is standard input
+    /// Captures (pcap or pcapng, compressed or not), in order of time; a run's directory stands for
+    /// its server's capture; `-` is standard input
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Capture on this network interface instead, until Ctrl-C (Linux)

@@ -2,7 +2,7 @@
 //! runs of the lab. A change for speed must not change any.
 //!
 //! Digests are in `tests/data/outputs/`. After a change that is meant to change outputs,
-//! `AIRMILE_ACCEPT=1 cargo test -p airmile-cli --test it same_output` writes them anew: the commit
+//! `AIRMILE_ACCEPT=1 make test ONLY="--test it same_output"` writes them anew: the commit
 //! then shows which outputs it changed. So does a new version of airmile or of Parquet's library, whose
 //! names are in the outputs. A shared file without digests is SKIPPED, and so are digests without
 //! their file.

@@ -1,5 +1,5 @@
-//! docs/versions.md matches the decoder's tables. `AIRMILE_UPDATE=1 cargo test -p
-//! airmile-decode --test it versions` writes it.
+//! docs/versions.md matches the decoder's tables. `AIRMILE_UPDATE=1 make test
+//! ONLY="--test it versions"` writes it.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn the_document_is_current() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == current,
-        "docs/versions.md is not current: run `AIRMILE_UPDATE=1 cargo test -p airmile-decode \
-         --test it versions`"
+        "docs/versions.md is not current: run `AIRMILE_UPDATE=1 make test \
+         ONLY=\"--test it versions\"`"
     );
 }

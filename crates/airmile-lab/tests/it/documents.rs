@@ -1,5 +1,5 @@
-//! Checks that the schemas of the lab's documents match the code. `AIRMILE_UPDATE=1 cargo
-//! test -p airmile-lab --test it documents` updates them.
+//! Checks that the schemas of the lab's documents match the code. `AIRMILE_UPDATE=1 make test
+//! ONLY="--test it documents"` updates them.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ fn schemas_are_current() {
         let found = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == expected,
-            "{} is not current: run `AIRMILE_UPDATE=1 cargo test -p airmile-lab --test it documents`",
+            "{} is not current: run `AIRMILE_UPDATE=1 make test ONLY=\"--test it documents\"`",
             path.display()
         );
     }

@@ -56,7 +56,7 @@ pub(super) fn document() -> Value {
     let info = InfoBuilder::new()
         .title("airmile live")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("Is it the air, and if not, who? As it happens."))
+        .description(Some("What limits a phone's transfers, while they run."))
         .build();
     let document = OpenApiBuilder::new().info(info).paths(paths.build()).build();
     // Plain data can always be serialised as JSON.

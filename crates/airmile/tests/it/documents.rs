@@ -1,5 +1,5 @@
-//! Generated documents match the code: schemas and record tables. `AIRMILE_UPDATE=1 cargo test -p
-//! airmile --test it documents` writes them again.
+//! Generated documents match the code: schemas and record tables. `AIRMILE_UPDATE=1 make test
+//! ONLY="--test it documents"` writes them again.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ fn check(path: PathBuf, expected: &str) {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == expected,
-        "{} is not current: run `AIRMILE_UPDATE=1 cargo test -p airmile --test it documents`",
+        "{} is not current: run `AIRMILE_UPDATE=1 make test ONLY=\"--test it documents\"`",
         path.display()
     );
 }

@@ -216,7 +216,7 @@ fn every_rule_applies_to_a_command() {
 fn application_developer(ran: &[Ran], dir: &Path) {
     let mut verdicts = 0;
     for Ran { line, printed, errors, .. } in ran {
-        if line.starts_with("airmile diagnose") {
+        if line.starts_with("airmile diagnose page.har") {
             verdicts += 1;
             let first: Vec<&str> = printed.lines().take(5).collect();
             assert_eq!(first[0], "Page http://server.airmile.test/page/0/0", "{printed}");
