@@ -12,7 +12,7 @@ pub(crate) fn advice(advice: &Advice) -> String {
         Advice::None => String::new(),
         Advice::Radio { dir: Direction::Ul, .. } => "the uplink limits it: send less, or later; \
             `airmile radio FILE --json` shows how long data waits in the phone's buffer \
-            (sched_wait_ms)"
+            (sched_wait_ms), and `airmile qcut run --up IFACE` on a Linux host or router keeps that short"
             .into(),
         Advice::Radio { weak: true, .. } => "the radio limits it, and the signal is weak: repeat \
             it with a better signal before changing the application; then run `airmile radio` on \
@@ -133,7 +133,8 @@ const fn cause_of_upload(advice: CauseAdvice) -> Option<&'static str> {
         }
         CauseAdvice::Promotion => {
             "the cell had released the phone before the upload: send earlier (the release comes \
-             after about 10 s without data; `airmile radio` shows it), or more at a time"
+             after about 10 s without data; `airmile decode FILE --only rrc` shows it), or \
+             more at a time"
         }
         _ => return None,
     })
@@ -148,8 +149,8 @@ fn cause(advice: CauseAdvice) -> String {
             changing the application, and compare both with `airmile radio`; fewer bytes help"
             .into(),
         CauseAdvice::SlowStartRestart(Restarter::Middlebox) => "bypass the middlebox (another \
-            port, TLS or QUIC), or keep the window warm between requests; then measure again: \
-            `airmile diagnose` with captures of both ports"
+            port, TLS or QUIC): `airmile probe run HOST` compares ports; or keep the window warm \
+            between requests (docs/keep-warm.md, for web players)"
             .into(),
         CauseAdvice::SlowStartRestart(Restarter::Sender) => "disable slow start after idle time \
             at the server (Linux: `sysctl -w net.ipv4.tcp_slow_start_after_idle=0`), or keep the \
@@ -184,7 +185,8 @@ fn cause(advice: CauseAdvice) -> String {
             is complete; its own log shows why (`airmile diagnose page.har phone.pcap`)"
             .into(),
         CauseAdvice::Wireline => "look at the path between server and base station: a rate \
-            limit or a slow link; repeat with another server and run `airmile diagnose` on both"
+            limit or a slow link; repeat with another server and run `airmile diagnose` on both; \
+            `airmile probe run HOST` shows whether only some ports are slow"
             .into(),
         CauseAdvice::LossRecoveryRadio => format!(
             "the operator's bearer does not retransmit what it loses (RLC mode, HARQ): `airmile \
@@ -195,15 +197,16 @@ fn cause(advice: CauseAdvice) -> String {
             format!("{WHERE_LOST} shows where packets are lost; add a capture at the server")
         }
         CauseAdvice::Promotion => "the cell had released the phone before the request: request \
-            earlier (the release comes after about 10 s without data; `airmile radio` shows it), \
-            or request more at a time"
+            earlier (the release comes after about 10 s without data; `airmile decode FILE \
+            --only rrc` shows it), or request more at a time"
             .into(),
         CauseAdvice::SetupRoundTrips => "save round trips before the first byte: reuse \
             connections, TLS 1.3, 0-RTT, preconnect; `curl -w '%{time_connect} \
             %{time_appconnect} %{time_starttransfer}'` splits them"
             .into(),
         CauseAdvice::UplinkQueue => "pause the phone's upload while it downloads, or shorten its \
-            queue; `airmile radio` shows the uplink buffer (sched_wait_ms)"
+            queue: on a Linux host or router `airmile qcut run --up IFACE`; `airmile radio --json` \
+            shows how long data waits in it (sched_wait_ms)"
             .into(),
     }
 }
@@ -228,8 +231,8 @@ const fn suspect(suspect: Suspect, restarter: Restarter) -> &'static str {
             "raise the application's receive buffer (SO_RCVBUF), or read faster"
         }
         (Suspect::SlowStartRestart, Restarter::Middlebox) => {
-            "bypass the middlebox (another port, TLS or QUIC), or keep the window warm between \
-             requests"
+            "bypass the middlebox (another port, TLS or QUIC): `airmile probe run HOST` compares \
+             ports; or keep the window warm between requests"
         }
         (Suspect::SlowStartRestart, Restarter::Sender) => {
             "disable slow start after idle time at the server (Linux: \
@@ -242,7 +245,8 @@ const fn suspect(suspect: Suspect, restarter: Restarter) -> &'static str {
             "reuse connections, or raise the server's initial window; make fewer, larger requests"
         }
         (Suspect::UplinkQueue, _) => {
-            "pause the phone's upload while it downloads, or shorten its queue"
+            "pause the phone's upload while it downloads, or shorten its queue: on a Linux host or \
+             router `airmile qcut run --up IFACE`"
         }
         (Suspect::Other, _) => "",
     }

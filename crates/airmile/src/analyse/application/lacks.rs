@@ -22,7 +22,7 @@ pub(in super::super) fn missing() -> Vec<Missing> {
     add(
         MissingKind::Packets,
         "packets captured at the same time",
-        "capture at the phone (tcpdump -s 128, PCAPdroid) and at the server, and pass the \
+        "capture at the phone (tcpdump -s 128; an iPhone by rvictl) and at the server, and pass the \
          captures together with this log",
     );
     out

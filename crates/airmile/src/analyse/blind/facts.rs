@@ -172,7 +172,7 @@ pub(in super::super) fn missing(
         add(
             MissingKind::Packets,
             "the phone's own packets",
-            "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid) while the \
+            "capture at the phone (tcpdump -s 128 if it is rooted; an iPhone by rvictl) while the \
              transfer runs again",
         );
     }

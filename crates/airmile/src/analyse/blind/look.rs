@@ -101,7 +101,7 @@ pub(in super::super) fn look(path: &Path, limits: Limits, progress: &Progress) -
             look.phone_side = Some(packets(
                 "the phone's side: the capture was not taken at the phone, so it does not show \
                  how data arrived over the air",
-                "capture at the phone (tcpdump -s 128 if it is rooted, else PCAPdroid)",
+                "capture at the phone (tcpdump -s 128 if it is rooted; an iPhone by rvictl)",
             ));
         }
     }
