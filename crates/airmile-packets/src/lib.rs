@@ -5,6 +5,7 @@ pub mod connections;
 mod given;
 mod largest;
 pub mod live;
+pub mod phone;
 pub mod phones;
 mod report;
 mod rounds;

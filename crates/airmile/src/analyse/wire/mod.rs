@@ -1,31 +1,25 @@
 //! Captures in addition to a modem log: what the senders of the phone's transfers waited for.
 
-mod heard;
-mod phone;
+mod restarts;
 mod seen;
-mod senders;
-mod server_side;
 #[cfg(test)]
 mod tests;
-mod user;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use airmile_model::{Cause, Direction, Transfer, TransferFinding};
+use airmile_packets::phone::{ONE_HOST_SHARE, Opening, Paths, Phone, PhoneReader, ServerView};
 use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::{
     ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, Exchange, HiddenQueue, PathQueue,
-    RadioEvidence, ReceiveWindow, Shares, WaitTimeline, ecn_paths, exchanged,
+    RadioEvidence, ReceiveWindow, Shares, ecn_paths, exchanged,
 };
 use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
-use self::heard::{Heard, Paths};
-use self::phone::{Capture, Phone};
 use self::seen::SeenAt;
-use self::senders::Opening;
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, Sorted};
@@ -41,7 +35,7 @@ pub(crate) struct Wire {
     /// Of what the phone sends over TCP, and that payload; `None` unless captured at the phone.
     uploads: Option<(Attribution, ByteBins)>,
     /// Its transfers without time stamps, by the server's packets.
-    heard: Option<Heard>,
+    heard: Option<ServerView>,
     /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
     others: ByteBins,
     /// Payload over TCP towards the phone.
@@ -100,9 +94,6 @@ const FEW_LOST: usize = 5;
 /// A connection belongs to a transfer if it started at most this long before it (chosen here: a few
 /// clock errors, and less than a round trip after the previous transfer).
 const OPENS_BEFORE_NS: i64 = 50_000_000;
-/// Parallel transfers belong to one host if it has this share of their bytes (chosen here: a
-/// phone's other traffic is small).
-const ONE_HOST_SHARE: f64 = 0.9;
 
 /// Separates captures from the other inputs, and from files that are not read, with a report of each.
 ///
@@ -139,7 +130,7 @@ impl Wire {
         let mut seen = Vec::new();
         let mut known = HashSet::new();
         for (at, path) in order.iter().filter_map(|at| Some((*at, captures.get(*at)?))) {
-            let mut capture = Capture::new(known, pause_ns);
+            let mut capture = PhoneReader::new(known, pause_ns);
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
             let mut report = read_capture(path, progress, &mut |packet| {
@@ -191,14 +182,14 @@ impl Wire {
         });
         let server = server.as_ref().map(|(user, line)| (*user, line.as_ref()));
         let behind = server.filter(|(user, _)| first.is_split_from(user));
-        let behind = behind.map(|(user, line)| waits_by(user, line));
+        let behind = behind.map(|(user, line)| user.waits_on(line));
         let is_split = behind.is_some();
         let at_both = server.filter(|_| first.place == CaptureSite::Phone);
         let paths = at_both.map(|(user, line)| Paths::between(&first, user, line));
         let lacks_timestamps = first.lacks_timestamps() && first.place == CaptureSite::Phone;
         let heard = at_both.zip(paths.as_ref()).filter(|_| !is_split);
-        let heard =
-            heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
+        let heard = heard
+            .and_then(|((user, line), paths)| ServerView::of(&first, user, line, paths.base_ns));
         let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
         let arrived = at_both.filter(|_| !is_split);
         let arrived = arrived.map(|(user, line)| {
@@ -211,7 +202,9 @@ impl Wire {
             // A middlebox that splits connections looks like a server to a capture next to it.
             _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
             // What looks like a server and has the phone's own connections may be the middlebox.
-            Some((server, _)) => first.who_restarts(behind_restarts.unwrap_or(server)),
+            Some((server, _)) => {
+                Restarter::by_both(first.restarts_at(behind_restarts.unwrap_or(server)))
+            }
             None => Restarter::SenderOrMiddlebox,
         };
         // Packets that leave the server arrive at the cell half a round trip later.
@@ -224,6 +217,8 @@ impl Wire {
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = [Direction::Dl, Direction::Ul].map(|dir| first.openings(dir));
+        let (exchanges, has_only_uploads) =
+            (first.exchanges().copied().collect(), first.has_only_uploads());
         let policed = first.policed();
         let lost = first.lost(Direction::Dl);
         let sends = Attribution::new(std::mem::take(&mut first.sends), first.followed.clone())
@@ -254,14 +249,8 @@ impl Wire {
             others: first.others,
             followed: first.followed,
             hosts: first.hosts.into_values().collect(),
-            answers: user::are_of_uploads(&first.answers, &first.arrivals, 0)
-                .then_some(first.answers),
-            exchanges: first
-                .connections
-                .iter()
-                .flat_map(|one| one.exchanges.iter())
-                .copied()
-                .collect(),
+            exchanges,
+            answers: has_only_uploads.then_some(first.answers),
             arrivals: first.arrivals,
             name,
             clocks,
@@ -477,18 +466,4 @@ fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Alig
     });
     let found = own.iter().copied().chain(by_way).min_by_key(|line| line.error_ns);
     found.map_or(*own, Ok)
-}
-
-/// A time on the reference clock of `line`.
-fn on_reference(line: Option<&ClockLine>, ns: i64) -> i64 {
-    line.map_or(ns, |line| line.to_reference(ns))
-}
-
-/// What the senders in a capture waited for, on the reference clock of `line`.
-fn waits_by(user: &Phone, line: Option<&ClockLine>) -> WaitTimeline {
-    let mut waits = user.waits.clone();
-    if let Some(line) = line {
-        waits.set_clock(line);
-    }
-    waits
 }

@@ -6,7 +6,7 @@ use airmile_model::packet::Address;
 use airmile_wire::attribute::{ByteBins, UserEcn, WaitTimeline};
 use airmile_wire::clocks::Arrivals;
 
-use super::server_side::{Ends, ServerSide};
+use super::connection::{Ends, PhoneConnection};
 
 /// Numbers of users first seen with QUIC, separate from the engine's.
 pub(super) const OF_QUIC: u64 = 1 << 63;
@@ -29,7 +29,7 @@ pub(super) struct User {
     pub(super) dl_bytes: u64,
     /// It has a connection that is also in another capture.
     pub(super) known: bool,
-    pub(super) connections: BTreeMap<u64, ServerSide>,
+    pub(super) connections: BTreeMap<u64, PhoneConnection>,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
     /// All packets that came, until there is much data among them.
@@ -50,8 +50,8 @@ pub(super) fn are_of_uploads(all: &Arrivals, data: &Arrivals, but: usize) -> boo
 impl User {
     /// A new connection between two ends. A queue that stands when it begins is in all of its round
     /// trips, but not in the least one of a connection beside it.
-    pub(super) fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> ServerSide {
-        let mut new = ServerSide { ends, ..ServerSide::default() };
+    pub(super) fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> PhoneConnection {
+        let mut new = PhoneConnection { ends, ..PhoneConnection::default() };
         let latest = self.connections.range(..OF_QUIC).rev().take(MOST_BESIDE);
         let server = |ends: Option<Ends>| ends.map(|ends| ends[1]);
         let beside = latest.map(|(_, one)| one).filter(|one| server(one.ends) == server(ends));
