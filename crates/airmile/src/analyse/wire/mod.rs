@@ -171,8 +171,6 @@ impl Wire {
         let clocks = clocks.collect();
         // The server with the most of the phone's data.
         let servers = || rest.iter().enumerate().filter(|(_, (_, user))| user.is_at_server());
-        let behind_restarts =
-            servers().map(|(_, (_, user))| user).find(|user| first.restarts_before(user));
         let server =
             servers().max_by_key(|(at, (_, user))| (first.shared_bytes(user), Reverse(*at)));
         let server_name = server.map(|(_, (name, _))| name.clone());
@@ -198,15 +196,8 @@ impl Wire {
         });
         let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
-        let restarter = match server {
-            // A middlebox that splits connections looks like a server to a capture next to it.
-            _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
-            // What looks like a server and has the phone's own connections may be the middlebox.
-            Some((server, _)) => {
-                Restarter::by_both(first.restarts_at(behind_restarts.unwrap_or(server)))
-            }
-            None => Restarter::SenderOrMiddlebox,
-        };
+        let restarter =
+            Restarter::of(&first, server.map(|(user, _)| user), servers().map(|(_, (_, user))| user));
         // Packets that leave the server arrive at the cell half a round trip later.
         let delay_ns = match first.place {
             CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
