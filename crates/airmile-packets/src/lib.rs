@@ -1,4 +1,4 @@
-//! Packet captures: reading, studying, summing up, writing tables.
+//! Packet captures: reading, studying, summing up, writing tables; the phone in them.
 
 mod compare;
 pub mod connections;

@@ -59,7 +59,7 @@ pub(super) struct Run {
     /// The host that restarts slow start, by its captures.
     pub(super) restarter: Restarter,
     /// Whether its captures are nearer to the server than to the phone; `None` if unknown.
-    pub(super) at_server: Option<bool>,
+    pub(super) nearer_server: Option<bool>,
 }
 
 /// The files of a run by kind.
@@ -144,7 +144,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         run.files.extend(part.files);
         run.seen_by.extend(part.seen_by);
         run.server_restarts |= part.server_restarts;
-        run.at_server = run.at_server.or(part.at_server);
+        run.nearer_server = run.nearer_server.or(part.nearer_server);
         if run.restarter != part.restarter {
             run.restarter = Restarter::SenderOrMiddlebox;
         }
@@ -168,7 +168,7 @@ fn one_run(
     let mut run = Run {
         name,
         server_restarts,
-        at_server: captured.iter().find_map(Captured::is_at_server),
+        nearer_server: captured.iter().find_map(Captured::is_nearer_server),
         ..Run::default()
     };
     if files.radio || files.application {

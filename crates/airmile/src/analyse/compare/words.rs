@@ -130,7 +130,7 @@ pub(super) fn servers_differ(verdict: CompareVerdict, groups: &[ComparedGroup]) 
 
 /// A note if packets were captured at the server: its client may be a middlebox.
 pub(super) fn captured_at_server(runs: &[Run]) -> Option<String> {
-    let of = |wanted| runs.iter().find(|run| run.at_server == Some(wanted));
+    let of = |wanted| runs.iter().find(|run| run.nearer_server == Some(wanted));
     let server = &of(true)?.name;
     Some(match of(false) {
         Some(phone) => format!(
