@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use airmile_capture::application::ApplicationFormat;
 use airmile_model::{Direction, Record, printable_path};
 use airmile_packets::connections::Connection;
+use airmile_radio::detect::DetectOptions;
 use airmile_wire::compare::{RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured};
@@ -25,8 +26,8 @@ use airmile_io::input::{Progress, comes_once};
 use airmile_io::probe_log::{ProbeLog, ProbeTransfer};
 use airmile_io::recognise::Kind;
 
-/// Minimum bytes of a transfer (chosen here, as for detected transfers).
-pub(super) const LEAST_BYTES: u64 = 20_000;
+/// Minimum bytes of a transfer, as of detected ones.
+pub(super) const LEAST_BYTES: u64 = DetectOptions::MIN_BYTES;
 /// An application reads a byte later than the capture shows it: tolerance on both sides (chosen
 /// here).
 const SLACK_NS: i64 = 50_000_000;
