@@ -2,10 +2,10 @@
 
 mod restarts;
 mod seen;
+mod sites;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -16,10 +16,11 @@ use airmile_wire::attribute::{
     ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, Exchange, HiddenQueue, PathQueue,
     RadioEvidence, ReceiveWindow, Shares, ecn_paths, exchanged,
 };
-use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
+use airmile_wire::clocks::{Arrivals, ClockLine};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
 use self::seen::SeenAt;
+use self::sites::Sites;
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, Sorted};
@@ -161,105 +162,90 @@ impl Wire {
         Ok((wire, files.into_iter().flatten().collect()))
     }
 
-    fn of(name: String, mut first: Phone, rest: &[(String, Phone)]) -> Self {
-        let direct: Vec<Aligned> =
-            rest.iter().map(|(_, user)| between_points(&first.pairs(user))).collect();
-        let clocks = rest.iter().enumerate().map(|(at, (other, _))| {
-            let line = clock_of(at, &direct, rest);
-            ClockReport::of(other, &name, &line, false)
-        });
-        let clocks = clocks.collect();
-        // The server with the most of the phone's data.
-        let servers = || rest.iter().enumerate().filter(|(_, (_, user))| user.is_at_server());
-        let server =
-            servers().max_by_key(|(at, (_, user))| (first.shared_bytes(user), Reverse(*at)));
-        let server_name = server.map(|(_, (name, _))| name.clone());
-        let server = server.map(|(at, (_, user))| {
-            // A clock's offset is the same for all; its drift is applied where it is known.
-            (user, clock_of(at, &direct, rest).ok().filter(ClockLine::differs))
-        });
-        let server = server.as_ref().map(|(user, line)| (*user, line.as_ref()));
-        let behind = server.filter(|(user, _)| first.is_split_from(user));
-        let behind = behind.map(|(user, line)| user.waits_on(line));
+    fn of(name: String, first: Phone, rest: &[(String, Phone)]) -> Self {
+        let sites = Sites::of(&first, rest);
+        let server = sites.at_server(&first);
+        let behind = server.as_ref().filter(|server| first.is_split_from(server.phone));
+        let behind = behind.map(|server| server.phone.waits_on(server.line()));
         let is_split = behind.is_some();
-        let at_both = server.filter(|_| first.place == CaptureSite::Phone);
-        let paths = at_both.map(|(user, line)| Paths::between(&first, user, line));
-        let lacks_timestamps = first.lacks_timestamps() && first.place == CaptureSite::Phone;
-        let heard = at_both.zip(paths.as_ref()).filter(|_| !is_split);
-        let heard = heard
-            .and_then(|((user, line), paths)| ServerView::of(&first, user, line, paths.base_ns));
-        let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
-        let arrived = at_both.filter(|_| !is_split);
-        let arrived = arrived.map(|(user, line)| {
-            let shared = first.shared_ecn(user);
-            ArrivedEcn { ecn: &user.ecn, line, base_ns, shared }
+        let is_at_phone = first.place == CaptureSite::Phone;
+        let at_both = server.as_ref().filter(|_| is_at_phone);
+        let paths = match at_both {
+            Some(server) => Paths::between(&first, server.phone, server.line()),
+            None => Paths { up: first.upload_queue(), ..Paths::default() },
+        };
+        // Behind a proxy that splits, the server's connections are not the phone's.
+        let whole = at_both.filter(|_| !is_split);
+        let heard = whole.and_then(|server| {
+            ServerView::of(&first, server.phone, server.line(), paths.base_ns)
         });
-        let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
+        let arrived = whole.map(|server| ArrivedEcn {
+            ecn: &server.phone.ecn,
+            line: server.line(),
+            base_ns: paths.base_ns,
+            shared: first.shared_ecn(server.phone),
+        });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
         let restarter =
-            Restarter::of(&first, server.map(|(user, _)| user), servers().map(|(_, (_, user))| user));
-        // Packets that leave the server arrive at the cell half a round trip later.
-        let delay_ns = match first.place {
-            CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
-                first.downstream_ns / 2
-            }
-            CaptureSite::Phone | CaptureSite::Inside => 0,
-        };
+            Restarter::of(&first, server.as_ref().map(|server| server.phone), sites.servers());
+        let delay_ns = delay_to_cell_ns(&first);
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = [Direction::Dl, Direction::Ul].map(|dir| first.openings(dir));
-        let (exchanges, has_only_uploads) =
-            (first.exchanges().copied().collect(), first.has_only_uploads());
+        let [lost, lost_of_uploads] = [Direction::Dl, Direction::Ul].map(|dir| first.lost(dir));
         let policed = first.policed();
-        let lost = first.lost(Direction::Dl);
-        let sends = Attribution::new(std::mem::take(&mut first.sends), first.followed.clone())
-            .with_lost(first.lost(Direction::Ul))
-            .with_passed(first.sent.clone())
-            .with_answers(behind.clone().unwrap_or_default())
-            .with_round_trip(round_trip_ns);
+        let exchanges = first.exchanges().copied().collect();
         let reader_is_slow = first.waits_for_readers();
-        let sent = std::mem::take(&mut first.sent);
-        let uploads = (first.place == CaptureSite::Phone).then_some((sends, sent));
-        let n_lost = lost.len();
+        let has_only_uploads = first.has_only_uploads();
         let is_heard = heard.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
-        let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
+        let hides_queues = first.lacks_timestamps() && is_at_phone && !is_heard;
+        let Phone { waits, uplink, sends, sent, followed, place, .. } = first;
+        let uploads = is_at_phone.then(|| {
+            let attribution = Attribution::new(sends, followed.clone())
+                .with_lost(lost_of_uploads)
+                .with_passed(sent.clone())
+                .with_answers(behind.clone().unwrap_or_default())
+                .with_round_trip(round_trip_ns);
+            (attribution, sent)
+        });
+        let loses = is_at_phone && lost.len() >= FEW_LOST;
+        let attribution = Attribution::new(waits.later(delay_ns), uplink)
             .with_lost(lost)
             .with_unseen_lost(heard.iter().flat_map(|one| &one.lost))
-            .with_passed(first.followed.clone())
+            .with_passed(followed.clone())
             .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
             .with_path(paths.down)
             .with_uplink_path(paths.up)
             .with_round_trip(round_trip_ns);
-        let at_server = first.place == CaptureSite::Server;
-        let attribution = if at_server { attribution.at_server() } else { attribution };
+        let at_server = place == CaptureSite::Server;
         Self {
-            attribution,
+            attribution: if at_server { attribution.at_server() } else { attribution },
             uploads,
             heard,
             others: first.others,
-            followed: first.followed,
+            followed,
             hosts: first.hosts.into_values().collect(),
-            exchanges,
             answers: has_only_uploads.then_some(first.answers),
+            exchanges,
             arrivals: first.arrivals,
+            clocks: sites.clocks(&name),
             name,
-            clocks,
             clock_error_ns: UNKNOWN_CLOCK_NS,
             is_aligned: false,
             round_trip_ns,
             empty_round_trip_ns,
             openings,
-            place: first.place,
+            place,
             restarter,
             has_server,
-            server: server_name,
+            server: server.as_ref().map(|server| server.name.to_owned()),
             is_split,
-            hides_queues: lacks_timestamps && !is_heard,
+            hides_queues,
             reader_is_slow,
-            loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
+            loses,
             hidden_queue: None,
-            ecn: ecn_paths(first.ecn, first.place, arrived),
+            ecn: ecn_paths(first.ecn, place, arrived),
         }
     }
 
@@ -446,15 +432,12 @@ impl Wire {
     }
 }
 
-/// The offset of a capture's clock from the first one's: directly, from their common traffic
-/// (`direct`, for each), or via a capture between them, as at a proxy that splits, if that is more
-/// precise.
-fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Aligned {
-    let (own, (_, user)) = direct.get(at).zip(captures.get(at)).ok_or(Unaligned::Nothing)?;
-    let others = captures.iter().zip(direct).enumerate().filter(|(other, _)| *other != at);
-    let by_way = others.filter_map(|(_, ((_, between), there))| {
-        Some(there.as_ref().ok()?.then(&between_points(&between.pairs(user)).ok()?))
-    });
-    let found = own.iter().copied().chain(by_way).min_by_key(|line| line.error_ns);
-    found.map_or(*own, Ok)
+/// How much later packets of a capture arrive at the cell: those that leave the server half a round trip.
+const fn delay_to_cell_ns(first: &Phone) -> i64 {
+    match first.place {
+        CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
+            first.downstream_ns / 2
+        }
+        CaptureSite::Phone | CaptureSite::Inside => 0,
+    }
 }
