@@ -9,8 +9,8 @@ use crate::analyse::radio::{Missing, MissingKind};
 use crate::fact::Restarter;
 use crate::wording::{page_cause_by, time};
 
-/// A cause is mentioned from this share of a group's time on (chosen here).
-const WORTH_NAMING: f64 = 0.1;
+/// Restarts confirm a verdict from this share of a group's time on (chosen here).
+const CONFIRMED_FROM: f64 = 0.1;
 
 /// The note on a server whose own restarts hide a middlebox's.
 pub(super) const SERVER_RESTARTS: &str = "the server's own kernel restarts slow start after \
@@ -158,7 +158,7 @@ pub(super) fn shown_by_a_diagnosis(
         .filter(|group| restarts && about.contains(&group.name))
         .filter_map(|group| {
             let cause = group.causes.iter().find(|c| c.cause == "slow_start_restart")?;
-            (cause.share >= WORTH_NAMING).then(|| {
+            (cause.share >= CONFIRMED_FROM).then(|| {
                 format!(
                     "{} ({:.0} %)",
                     list(std::slice::from_ref(&group.name)),
