@@ -9,9 +9,8 @@ use airmile::agent::PhoneCell;
 use airmile_control::claw::Bottleneck;
 use airmile_control::claw::feedback::FeedbackReport;
 use airmile_decode::diag::LogReader;
+use airmile_model::units::MS_NS;
 use airmile_model::{Direction, Record, TtiIndex};
-
-const MS_NS: i64 = 1_000_000;
 
 /// If the last step ended this long before the log did, the radio counts as idle, in ms
 /// (chosen here: the delay with which modems write, and one report).

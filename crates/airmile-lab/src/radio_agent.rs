@@ -10,8 +10,7 @@ use airmile_control::RadioNeed;
 use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_emulate::{PhoneView, RadioReader, ReaderSetup};
 use airmile_model::Record;
-
-const MS_NS: i64 = 1_000_000;
+use airmile_model::units::MS_NS;
 
 /// The analyzer's window if no round trip is known (the paper's figure 10).
 const ROUND_TRIP_NS: i64 = 200 * MS_NS;

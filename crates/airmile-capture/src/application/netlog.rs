@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use airmile_model::units::MS_NS;
 use airmile_model::{AppTransfer, Direction};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -16,7 +17,6 @@ use super::{FormatReader, Gathered, NO_RESPONSE};
 
 pub(super) const WANTED: &[&str] = &["events[]"];
 
-const MS_NS: i64 = 1_000_000;
 /// Larger times are invalid (chosen here: so that no sum of them overflows, 2096).
 const LARGEST_MS: f64 = 4e12;
 
