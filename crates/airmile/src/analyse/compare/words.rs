@@ -39,6 +39,13 @@ pub(super) fn says(
     groups: &[ComparedGroup],
     notes: &[String],
 ) -> String {
+    let are = if about.len() == 1 { "is" } else { "are" };
+    let rate = |names: &[String]| {
+        let [name] = names else { return None };
+        let group = groups.iter().find(|group| group.name == *name)?;
+        Some(group.finding.late_rate_bps?.value / 1e6)
+    };
+    let rates = rate(about).zip(rate(against));
     let (about, against) = (list(about), list(against));
     match verdict {
         CompareVerdict::MiddleboxRestarts => format!(
@@ -53,21 +60,13 @@ pub(super) fn says(
             format!("Slow start restarts after pauses in {about}, not in {against}: {by}.")
         }
         CompareVerdict::Throttling => {
-            let of = |name: &str| {
-                let group =
-                    groups.iter().find(|group| list(std::slice::from_ref(&group.name)) == name)?;
-                Some(group.finding.late_rate_bps?.value / 1e6)
-            };
-            let rates = of(&about).zip(of(&against)).map_or_else(String::new, |(own, other)| {
+            let rates = rates.map_or_else(String::new, |(own, other)| {
                 format!(" ({own:.2} Mbit/s; the other gets {other:.2})")
             });
             format!(
-                "{} limited to a lower rate than {against}{rates}, and neither by the downlink \
+                "{} {are} limited to a lower rate than {against}{rates}, and neither by the downlink \
                  nor by a restart: throttling, or a slower path there.",
-                starts_upper(&format!(
-                    "{about} {}",
-                    if about.contains(" and ") { "are" } else { "is" }
-                ))
+                starts_upper(&about)
             )
         }
         CompareVerdict::NoDifference => {
@@ -241,5 +240,18 @@ mod tests {
         check(&["a", "b", "c"], "a, b and c");
         check(&["a", "port 80"], "a and port 80");
         check(&[], "");
+    }
+
+    /// A run's directory may be named like a list.
+    #[test]
+    fn a_name_with_and_is_one_name() {
+        let check = |names: &[&str], expected: &str| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            let verdict = (CompareVerdict::Throttling, Restarter::SenderOrMiddlebox);
+            let says = says(verdict, &names, &["free".to_owned()], &[], &[]);
+            assert!(says.starts_with(expected), "{says}");
+        };
+        check(&["before and after"], "Before and after is limited to a lower rate than free");
+        check(&["port 80", "port 443"], "Ports 80 and 443 are limited to a lower rate than free");
     }
 }
