@@ -115,7 +115,7 @@ impl LiveCell {
             if let Some(rate_bps) = recent.capacity_bps {
                 self.last.w_claw_bytes = cell.window_bytes(rate_bps, rtt_ns) as u32;
                 if used && recent.own_prb > 0.0 {
-                    cell.told(now_ns);
+                    cell.reported(now_ns);
                 }
             }
             self.last.load = recent.load;

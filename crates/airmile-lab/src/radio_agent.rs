@@ -83,7 +83,7 @@ impl RadioReader for RadioAgent {
         if !lost && !self.reported_idle && now_ns < self.next_report_ns {
             return None;
         }
-        self.cell.told(now_ns);
+        self.cell.reported(now_ns);
         self.next_report_ns = now_ns + i64::from(self.setup.config.every_ms) * MS_NS;
         Some(self.say(&last, rate_bps, round_trip_ns, false))
     }

@@ -18,7 +18,7 @@ pub(super) type Ends = [(Address, u16); 2];
 /// A connection's server side.
 #[derive(Debug, Default)]
 pub(super) struct PhoneConnection {
-    pub(super) story: SenderModel,
+    pub(super) sender: SenderModel,
     /// The client's side over TCP, as if the capture were taken at it.
     pub(super) sending: Option<SenderModel>,
     pub(super) uploads: Uploads,

@@ -83,9 +83,9 @@ impl Phone {
         let uploads = user.connections.values_mut().map(|connection| &mut connection.uploads);
         Uploads::finish(uploads, (&mut user.sends, &mut user.sent));
         let connections: Vec<PhoneConnection> = user.connections.into_values().collect();
-        let mut sides = Sides::from_connections(connections.iter().map(|one| &one.story));
+        let mut sides = Sides::from_connections(connections.iter().map(|one| &one.sender));
         let own = connections.iter().find_map(|one| one.ends).map(|ends| ends[0].0);
-        let each = connections.iter().map(|one| (one.ends.map(|ends| ends[1].0), &one.story));
+        let each = connections.iter().map(|one| (one.ends.map(|ends| ends[1].0), &one.sender));
         let is_inside = without_root || own.is_some_and(|own| ends_inside(own, each));
         if is_inside {
             // None of these is the network's.
@@ -122,7 +122,7 @@ impl Phone {
     /// milliseconds late.
     #[must_use]
     pub fn is_at_server(&self) -> bool {
-        let quic = || self.connections.iter().all(|connection| connection.story.is_encrypted());
+        let quic = || self.connections.iter().all(|connection| connection.sender.is_encrypted());
         let near = self.upstream_ns < QUIC_SERVER_NS.min(self.downstream_ns / 4);
         self.place == CaptureSite::Server || near && quic()
     }
@@ -130,7 +130,7 @@ impl Phone {
     /// Whether it has TCP connections, and none with time stamps (RFC 7323).
     #[must_use]
     pub fn lacks_timestamps(&self) -> bool {
-        let mut tcp = self.connections.iter().map(|one| &one.story).filter(|s| !s.is_encrypted());
+        let mut tcp = self.connections.iter().map(|one| &one.sender).filter(|s| !s.is_encrypted());
         tcp.clone().next().is_some() && !tcp.any(SenderModel::is_stamped)
     }
 
@@ -139,7 +139,7 @@ impl Phone {
     pub fn least_round_trip_ns(&self) -> Option<i64> {
         let each = self
             .senders(Direction::Dl)
-            .filter_map(|story| Some(story.upstream_rtt_ns()? + story.downstream_rtt_ns()?));
+            .filter_map(|sender| Some(sender.upstream_rtt_ns()? + sender.downstream_rtt_ns()?));
         each.filter(|ns| *ns > 0).min()
     }
 
@@ -237,7 +237,7 @@ impl Phone {
         let each = self.common(other).filter_map(|(mine, there)| {
             let one_end =
                 mine.client_isn == there.client_isn || mine.server_isn == there.server_isn;
-            let parts_ns = [mine.story.upstream_rtt_ns()?, there.story.downstream_rtt_ns()?];
+            let parts_ns = [mine.sender.upstream_rtt_ns()?, there.sender.downstream_rtt_ns()?];
             Some(may_be_split(&mine.pairs(there).collect::<Vec<_>>(), parts_ns)? || one_end)
         });
         each.map(|may| if may { 1_i64 } else { -1 }).sum::<i64>() >= 0

@@ -124,7 +124,7 @@ impl PhoneReader {
         self.make_room(number);
         let user = self.users.entry(number).or_default();
         let connection = user.connections.entry(datagram.flow).or_insert_with(|| PhoneConnection {
-            story: SenderModel::encrypted(),
+            sender: SenderModel::encrypted(),
             ends: Some(datagram.ends),
             ..PhoneConnection::default()
         });
@@ -133,14 +133,14 @@ impl PhoneReader {
             user.ecn.count(packet.at_ns, up, self.ecn, &mut connection.ecn);
         }
         if let Some(begins) = &datagram.begins {
-            connection.story.client_payload(begins);
+            connection.sender.client_payload(begins);
         }
         if let Some(rtt_ns) = datagram.upstream_rtt_ns {
-            connection.story.note_upstream_rtt_ns(rtt_ns);
+            connection.sender.note_upstream_rtt_ns(rtt_ns);
         }
         for packet in datagram.packets.iter().flatten() {
             let mut held = Vec::new();
-            connection.story.push(packet, &mut held);
+            connection.sender.push(packet, &mut held);
             if let Some(pause_ns) = self.pause_ns {
                 connection.exchanges.push(packet, pause_ns);
             }
@@ -207,10 +207,10 @@ impl PhoneReader {
         connection.mark(packet);
         connection.upload.push(packet);
         if !down && packet.payload_bytes > 0 {
-            connection.story.client_payload(&self.begin);
+            connection.sender.client_payload(&self.begin);
         }
         self.held.clear();
-        connection.story.push(packet, &mut self.held);
+        connection.sender.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
         if let Some(pause_ns) = self.pause_ns {
             connection.exchanges.push(packet, pause_ns);

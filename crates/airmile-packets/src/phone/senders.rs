@@ -29,7 +29,7 @@ impl PhoneConnection {
         held: &mut Vec<WaitSpan>,
         into: (&mut WaitTimeline, &mut ByteBins),
     ) {
-        if self.story.is_at_server() {
+        if self.sender.is_at_server() {
             (self.sending, self.uploads) = (None, Uploads::default());
             return;
         }
@@ -48,7 +48,7 @@ impl Phone {
     pub(super) fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> + Clone {
         let connections = self.connections.iter().filter(|_| self.place != CaptureSite::Inside);
         connections.filter_map(move |one| match dir {
-            Direction::Dl => Some(&one.story),
+            Direction::Dl => Some(&one.sender),
             Direction::Ul => one.sending.as_ref(),
         })
     }

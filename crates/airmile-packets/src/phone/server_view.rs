@@ -67,17 +67,17 @@ impl ServerView {
     ) -> Option<Self> {
         let mut pairs = phone.same_connections(server);
         pairs.retain(|(mine, there)| is_whole(mine, there));
-        let losses_alone = pairs.iter().all(|(mine, _)| mine.story.is_stamped());
+        let losses_alone = pairs.iter().all(|(mine, _)| mine.sender.is_stamped());
         // What was sent again for a late acknowledgement arrived twice.
         let is_lost = |mine: &PhoneConnection, there: &PhoneConnection| {
             2 * mine.down.again_bytes() <= there.down.again_bytes()
         };
         pairs.retain(|(mine, there)| match losses_alone {
             true => is_lost(mine, there),
-            false => !mine.story.is_stamped(),
+            false => !mine.sender.is_stamped(),
         });
         let arrival = |ns| on_reference(line, ns).saturating_add(base_ns);
-        let lost = pairs.iter().flat_map(|(_, there)| there.story.lost()).map(|one| LostSegment {
+        let lost = pairs.iter().flat_map(|(_, there)| there.sender.lost()).map(|one| LostSegment {
             missed_ns: arrival(one.missed_ns),
             again_ns: arrival(one.again_ns),
             ..*one
@@ -91,7 +91,7 @@ impl ServerView {
             not_at_phone.set_clock(line);
         }
         (shared.total() > 0).then(|| Self {
-            waits: phone.waits.told_by(&server.waits_on(line).later(base_ns), losses_alone),
+            waits: phone.waits.with_waits_of(&server.waits_on(line).later(base_ns), losses_alone),
             lost,
             shared,
             not_at_phone: not_at_phone.later(base_ns),
@@ -149,7 +149,7 @@ pub struct RestartsAtBoth {
 impl Phone {
     /// Its connections that restart slow start after idle time.
     fn restarting(&self) -> impl Iterator<Item = &PhoneConnection> {
-        self.connections.iter().filter(|one| !one.story.restarts_ns().is_empty())
+        self.connections.iter().filter(|one| !one.sender.restarts_ns().is_empty())
     }
 
     /// Whether the ports of servers on which its connections restart have other connections in another
@@ -167,7 +167,7 @@ impl Phone {
     #[must_use]
     pub fn restarts_at(&self, server: &Self) -> RestartsAtBoth {
         let index = Index::of(server);
-        let n = |one: &PhoneConnection| one.story.restarts_ns().len();
+        let n = |one: &PhoneConnection| one.sender.restarts_ns().len();
         RestartsAtBoth {
             connections: self.restarting().count(),
             at_server: self.restarting().filter(|mine| index.same(mine).is_some()).count(),

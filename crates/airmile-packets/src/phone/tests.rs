@@ -146,20 +146,20 @@ fn files_of_one_direction_each_are_no_parts() {
 }
 
 /// The phone's and the server's view of connections that the server has, 20 ms away.
-fn heard(phone: &[Connection], server: &[Connection]) -> ServerView {
+fn view(phone: &[Connection], server: &[Connection]) -> ServerView {
     ServerView::of(&seen(phone, 0, 0, 0), &seen(server, 20, -20, 0), None, 20 * MS).unwrap()
 }
 
 /// Whether the server's waits count for all that came to the phone in a span.
-fn counts(heard: &ServerView, phone: &[Connection], span_ms: (i64, i64)) -> bool {
+fn counts(view: &ServerView, phone: &[Connection], span_ms: (i64, i64)) -> bool {
     let (from_ns, to_ns) = (span_ms.0 * MS, span_ms.1 * MS);
     let all_bytes = seen(phone, 0, 0, 0).followed.within(from_ns, to_ns);
-    heard.waits(from_ns, to_ns, all_bytes).is_some()
+    view.waits(from_ns, to_ns, all_bytes).is_some()
 }
 
 #[test]
 fn the_servers_waits_count_for_its_own_data() {
-    assert!(counts(&heard(&[ONE], &[ONE]), &[ONE], (0, 2_100)));
+    assert!(counts(&view(&[ONE], &[ONE]), &[ONE], (0, 2_100)));
     // It has a third of the connection.
     let part = Connection { segments: 70, ..ONE };
     let (phone, server) = (seen(&[ONE], 0, 0, 0), seen(&[part], 20, -20, 0));
@@ -172,20 +172,20 @@ fn the_data_of_another_server_waits_for_other_things() {
     let other = Connection { server: [192, 0, 2, 9], isn: 2_000, ..ONE };
     let later = Connection { begin_ms: 3_000, ..other };
     let both = [ONE, later];
-    let by_one = heard(&both, &[ONE]);
+    let by_one = view(&both, &[ONE]);
     assert!(counts(&by_one, &both, (0, 2_100)));
     assert!(!counts(&by_one, &both, (3_000, 5_100)));
-    assert!(!counts(&heard(&[ONE, other], &[ONE]), &[ONE, other], (0, 2_100)));
+    assert!(!counts(&view(&[ONE, other], &[ONE]), &[ONE, other], (0, 2_100)));
 }
 
 /// Behind a translation others use the phone's address: the server's waits are also theirs.
 #[test]
 fn others_behind_the_same_address_have_waits_of_their_own() {
     let neighbour = Connection { isn: 3_000, ..ONE };
-    assert!(!counts(&heard(&[ONE], &[ONE, neighbour]), &[ONE], (0, 2_100)));
+    assert!(!counts(&view(&[ONE], &[ONE, neighbour]), &[ONE], (0, 2_100)));
     // Before it comes, and when the server's capture goes on after the phone's.
     let late = Connection { begin_ms: 2_500, ..neighbour };
-    assert!(counts(&heard(&[ONE], &[ONE, late]), &[ONE], (0, 2_100)));
+    assert!(counts(&view(&[ONE], &[ONE, late]), &[ONE], (0, 2_100)));
 }
 
 /// The waits are on the phone's clock; one wrong pair moves nothing.
@@ -197,13 +197,13 @@ fn a_servers_clock_may_differ() {
     // Clocks are aligned so that both directions take the same time.
     assert!((paths.base_ns - 20 * MS).abs() < MS, "{}", paths.base_ns);
     let by_other_clock = ServerView::of(&phone, &server, Some(&line), paths.base_ns).unwrap();
-    let spans = |heard: &ServerView| {
-        let waits = heard.waits(0, 2_100 * MS, 0).unwrap();
+    let spans = |view: &ServerView| {
+        let waits = view.waits(0, 2_100 * MS, 0).unwrap();
         let rounded = |ns: i64| (ns + MS / 2).div_euclid(MS);
         let spans = waits.spans().iter();
         spans.map(|one| (rounded(one.from_ns), rounded(one.to_ns), one.reason)).collect::<Vec<_>>()
     };
-    assert_eq!(spans(&by_other_clock), spans(&heard(&[ONE], &[ONE])));
+    assert_eq!(spans(&by_other_clock), spans(&view(&[ONE], &[ONE])));
     let mut stepped = seen(&[ONE], 20, -20, 5_000);
     let marks = stepped.connections.first_mut().unwrap();
     marks.down = (0..200).fold(Marks::default(), |mut marks, n| {
@@ -287,10 +287,10 @@ fn the_server_shows_losses_of_all_that_followed() {
 
 /// A connection that begins while another one of that server has filled the uplink.
 #[test]
-fn a_new_connection_knows_the_path_of_those_beside_it() {
-    let beside = Connection { isn: 4_000, begin_ms: 1_000, ..ONE };
-    let phone = seen(&[ONE, beside], 0, 0, 0);
-    let upstream = |n: usize| phone.connections.get(n).unwrap().story.upstream_rtt_ns();
+fn a_new_connection_knows_the_path_of_parallel_ones() {
+    let parallel = Connection { isn: 4_000, begin_ms: 1_000, ..ONE };
+    let phone = seen(&[ONE, parallel], 0, 0, 0);
+    let upstream = |n: usize| phone.connections.get(n).unwrap().sender.upstream_rtt_ns();
     assert_eq!((upstream(0), upstream(1)), (Some(40 * MS), Some(40 * MS)));
     let mut capture = PhoneReader::default();
     for (flow, at_ms, server, port) in
@@ -322,7 +322,7 @@ fn a_new_connection_knows_the_path_of_those_beside_it() {
         capture.push(&packet(at_ms + answer_ms, Direction::Dl));
     }
     let phone = capture.finish(false).remove(0);
-    let upstream = phone.connections.iter().map(|one| one.story.upstream_rtt_ns().unwrap() / MS);
+    let upstream = phone.connections.iter().map(|one| one.sender.upstream_rtt_ns().unwrap() / MS);
     assert_eq!(upstream.collect::<Vec<_>>(), [40, 40, 400, 400]);
 }
 

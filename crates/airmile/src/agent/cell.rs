@@ -205,7 +205,7 @@ impl PhoneCell {
     }
 
     /// Records that a report was sent.
-    pub fn told(&mut self, now_ns: i64) {
+    pub fn reported(&mut self, now_ns: i64) {
         self.detects.first_report_ns.get_or_insert(now_ns);
     }
 

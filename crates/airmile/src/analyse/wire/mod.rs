@@ -36,7 +36,7 @@ pub(crate) struct Wire {
     /// Of what the phone sends over TCP, and that payload; `None` unless captured at the phone.
     uploads: Option<(Attribution, ByteBins)>,
     /// Its transfers without time stamps, by the server's packets.
-    heard: Option<ServerView>,
+    server_view: Option<ServerView>,
     /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
     others: ByteBins,
     /// Payload over TCP towards the phone.
@@ -176,9 +176,8 @@ impl Wire {
         };
         // Behind a proxy that splits, the server's connections are not the phone's.
         let whole = at_both.filter(|_| !is_split);
-        let heard = whole.and_then(|server| {
-            ServerView::of(&first, server.phone, server.line(), paths.base_ns)
-        });
+        let server_view = whole
+            .and_then(|server| ServerView::of(&first, server.phone, server.line(), paths.base_ns));
         let arrived = whole.map(|server| ArrivedEcn {
             ecn: &server.phone.ecn,
             line: server.line(),
@@ -197,8 +196,8 @@ impl Wire {
         let exchanges = first.exchanges().copied().collect();
         let reader_is_slow = first.waits_for_readers();
         let has_only_uploads = first.has_only_uploads();
-        let is_heard = heard.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
-        let hides_queues = first.lacks_timestamps() && is_at_phone && !is_heard;
+        let has_most = server_view.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
+        let hides_queues = first.lacks_timestamps() && is_at_phone && !has_most;
         let Phone { waits, uplink, sends, sent, followed, place, .. } = first;
         let uploads = is_at_phone.then(|| {
             let attribution = Attribution::new(sends, followed.clone())
@@ -211,7 +210,7 @@ impl Wire {
         let loses = is_at_phone && lost.len() >= FEW_LOST;
         let attribution = Attribution::new(waits.later(delay_ns), uplink)
             .with_lost(lost)
-            .with_unseen_lost(heard.iter().flat_map(|one| &one.lost))
+            .with_unseen_lost(server_view.iter().flat_map(|one| &one.lost))
             .with_passed(followed.clone())
             .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
@@ -222,7 +221,7 @@ impl Wire {
         Self {
             attribution: if at_server { attribution.at_server() } else { attribution },
             uploads,
-            heard,
+            server_view,
             others: first.others,
             followed,
             hosts: first.hosts.into_values().collect(),
@@ -270,7 +269,7 @@ impl Wire {
         self.reader_is_slow
     }
 
-    /// Whether arrivals tell more than its round trips and losses: of a queue that these do not show, or
+    /// Whether arrivals show more than its round trips and losses: of a queue that these do not show, or
     /// of what dropped the segments.
     pub(crate) const fn asks_arrivals(&self) -> bool {
         self.hides_queues || self.loses
@@ -370,7 +369,7 @@ impl Wire {
         }
         self.exchanges.iter_mut().for_each(|one| one.set_clock(line));
         self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
-        self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
+        self.server_view.iter_mut().for_each(|view| view.set_clock(line));
         self.others.set_clock(line);
         self.followed.set_clock(line);
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
@@ -424,9 +423,9 @@ impl Wire {
     ) -> Option<Shares> {
         let followed = self.followed.within(from_ns, to_ns);
         let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
-        let told = self.heard.as_ref().and_then(|heard| heard.waits(from_ns, to_ns, followed));
-        follows.then(|| match told {
-            Some(told) => self.attribution.split_told_by(told, from_ns, to_ns, Some(radio)),
+        let waits = self.server_view.as_ref().and_then(|view| view.waits(from_ns, to_ns, followed));
+        follows.then(|| match waits {
+            Some(waits) => self.attribution.split_with_waits(waits, from_ns, to_ns, Some(radio)),
             None => self.attribution.split(from_ns, to_ns, Some(radio)),
         })
     }
