@@ -8,7 +8,7 @@ use super::WORTH_NAMING;
 use super::page::time;
 use crate::fact::SegmentWait;
 
-/// At most so many causes are named (chosen here).
+/// The maximum number of causes in a sentence (chosen here).
 const MAX_CAUSES: usize = 3;
 
 /// The largest parts of a time, in percent; empty if there are none.

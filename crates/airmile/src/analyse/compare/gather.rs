@@ -146,9 +146,7 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         run.seen_by.extend(part.seen_by);
         run.server_restarts |= part.server_restarts;
         run.nearer_server = run.nearer_server.or(part.nearer_server);
-        if run.restarter != part.restarter {
-            run.restarter = Restarter::SenderOrMiddlebox;
-        }
+        run.restarter = run.restarter.agreed(part.restarter);
     }
     run.seen_by.sort_unstable();
     run.seen_by.dedup();
