@@ -250,7 +250,7 @@ fn captures_at_server_and_phone_show_the_same_rates() {
         assert!(answer.notes.iter().any(|note| note.contains(words)), "{:?}", answer.notes);
     };
     notes(&answer, "the captures are from different places");
-    notes(&of(&[server], GroupBy::Auto), "was captured near the server");
+    notes(&of(&[server], GroupBy::Auto), "was captured nearer to the server than to the phone");
 }
 
 /// A capture at one end does not show which host restarts, with the log of the application or without.

@@ -127,20 +127,20 @@ pub(super) fn servers_differ(verdict: CompareVerdict, groups: &[ComparedGroup]) 
     apart.then(|| format!("the groups' servers differ: {what}"))
 }
 
-/// A note if packets were captured at the server: its client may be a middlebox.
+/// A note if packets were captured nearer to the server: its client may be a middlebox.
 pub(super) fn captured_at_server(runs: &[Run]) -> Option<String> {
     let of = |wanted| runs.iter().find(|run| run.nearer_server == Some(wanted));
     let server = &of(true)?.name;
     Some(match of(false) {
         Some(phone) => format!(
-            "the captures are from different places, {} near the phone and {server} near the \
+            "the captures are from different places, {} nearer to the phone and {server} nearer to the \
              server: the difference may be the way between them, such as a middlebox that splits \
              connections",
             phone.name
         ),
         None => format!(
-            "{server} was captured near the server: rates are of what is acknowledged, by the \
-             phone or by a middlebox that splits connections"
+            "{server} was captured nearer to the server than to the phone: rates are of what is \
+             acknowledged, by the phone or by a middlebox that splits connections"
         ),
     })
 }
