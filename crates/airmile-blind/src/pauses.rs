@@ -1,7 +1,7 @@
 //! Pauses of one connection's data, after which its sender may restart slow start.
 
-use airmile_wire::attribute::MIN_RTO_NS;
 use airmile_wire::compare::{Growth, growth};
+use airmile_wire::tcp::{LINUX_MIN_RTO_NS, may_restart_after_ns};
 
 use super::phone::CapturedPhone;
 use super::span::{TransferSpan, within};
@@ -10,7 +10,7 @@ use super::span::{TransferSpan, within};
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
     last_ns: Option<i64>,
-    /// Ends and lengths of those of `MIN_RTO_NS` or more, each longer than those before it.
+    /// Ends and lengths of those of `LINUX_MIN_RTO_NS` or more, each longer than those before it.
     longer: Vec<(i64, i64)>,
 }
 
@@ -19,7 +19,8 @@ impl Pauses {
     pub(super) fn push(&mut self, at_ns: i64) {
         let Some(last_ns) = self.last_ns.replace(at_ns) else { return };
         let pause_ns = at_ns.saturating_sub(last_ns);
-        let longest_ns = self.longer.last().map_or(MIN_RTO_NS.saturating_sub(1), |(_, ns)| *ns);
+        let longest_ns =
+            self.longer.last().map_or(LINUX_MIN_RTO_NS.saturating_sub(1), |(_, ns)| *ns);
         if pause_ns > longest_ns {
             self.longer.push((at_ns, pause_ns));
         }
@@ -33,7 +34,7 @@ impl Pauses {
     /// First and last data after a pause of a time-out (RFC 5681, 4.1), which is longer on a longer
     /// path.
     pub(super) fn after(&self, rtt_ns: Option<i64>) -> Option<(i64, i64)> {
-        let timer_ns = MIN_RTO_NS.saturating_add(rtt_ns.unwrap_or(0));
+        let timer_ns = may_restart_after_ns(rtt_ns.unwrap_or(0));
         let (first_ns, _) = self.longer.iter().find(|(_, ns)| *ns >= timer_ns)?;
         Some((*first_ns, self.last_ns?))
     }

@@ -9,9 +9,8 @@ use airmile::agent::PhoneCell;
 use airmile_control::claw::Bottleneck;
 use airmile_control::claw::feedback::FeedbackReport;
 use airmile_decode::diag::LogReader;
+use airmile_model::units::MS_NS;
 use airmile_model::{Direction, Record, TtiIndex};
-
-const MS_NS: i64 = 1_000_000;
 
 /// If the last step ended this long before the log did, the radio counts as idle, in ms
 /// (chosen here: the delay with which modems write, and one report).
@@ -116,7 +115,7 @@ impl LiveCell {
             if let Some(rate_bps) = recent.capacity_bps {
                 self.last.w_claw_bytes = cell.window_bytes(rate_bps, rtt_ns) as u32;
                 if used && recent.own_prb > 0.0 {
-                    cell.told(now_ns);
+                    cell.reported(now_ns);
                 }
             }
             self.last.load = recent.load;

@@ -10,8 +10,7 @@ use airmile_control::RadioNeed;
 use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_emulate::{PhoneView, RadioReader, ReaderSetup};
 use airmile_model::Record;
-
-const MS_NS: i64 = 1_000_000;
+use airmile_model::units::MS_NS;
 
 /// The analyzer's window if no round trip is known (the paper's figure 10).
 const ROUND_TRIP_NS: i64 = 200 * MS_NS;
@@ -84,7 +83,7 @@ impl RadioReader for RadioAgent {
         if !lost && !self.reported_idle && now_ns < self.next_report_ns {
             return None;
         }
-        self.cell.told(now_ns);
+        self.cell.reported(now_ns);
         self.next_report_ns = now_ns + i64::from(self.setup.config.every_ms) * MS_NS;
         Some(self.say(&last, rate_bps, round_trip_ns, false))
     }

@@ -25,6 +25,7 @@ pub mod tables;
 pub mod transfer;
 pub mod tti;
 mod tti_clock;
+pub mod units;
 mod vocabulary;
 pub mod window;
 pub mod wire;

@@ -221,7 +221,7 @@ fn abnormal(s: &StudySummary, to: &mut Section<'_>) {
 }
 
 fn bandwidth(s: &StudySummary, bar_bps: Option<f64>, to: &mut Section<'_>) {
-    // Options that are cut off tell nothing.
+    // Options that are cut off show nothing.
     let flows = if s.quality.lacks_options() { 0 } else { s.tcp.flows };
     to.share("flows with time stamps", s.with_timestamps, flows, 0.926);
     to.quantile("clock of large flows' clients, median", "ms/tick", &s.tick_ms, 0.5, 1.0);

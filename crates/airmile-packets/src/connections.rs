@@ -19,6 +19,33 @@ pub struct Connection {
     pub exchanges: Vec<RequestExchange>,
 }
 
+/// The round trips of handshakes by the sides of the monitor, in nanoseconds: of one, or their sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HandshakeSides {
+    /// Between the monitor and the client.
+    pub client_ns: i64,
+    /// Between the monitor and the server.
+    pub server_ns: i64,
+}
+
+impl HandshakeSides {
+    /// Whether the capture is nearer to the server than to the client. Data then pass it as they are sent,
+    /// and arrive when they are acknowledged. Which of two halves is shorter is all that is asked here:
+    /// a capture nearer to the server may still be one between both
+    /// ([`CaptureSite`](airmile_wire::attribute::CaptureSite)).
+    #[must_use]
+    pub const fn is_nearer_server(self) -> bool {
+        self.client_ns > self.server_ns
+    }
+
+    /// The client's side relative to the whole; `None` without handshakes.
+    #[must_use]
+    pub fn client_share(self) -> Option<f64> {
+        let whole_ns = self.client_ns + self.server_ns;
+        (whole_ns > 0).then(|| self.client_ns as f64 / whole_ns as f64)
+    }
+}
+
 type End = (Address, u16);
 
 /// A capture during reading: connections by the client's end, then the server's.
@@ -26,8 +53,8 @@ type End = (Address, u16);
 pub struct ConnectionReader {
     open: HashMap<(End, End), ClientConnection>,
     done: Vec<Connection>,
-    client_ns: i64,
-    whole_ns: i64,
+    /// Sums over its handshakes.
+    sides: HandshakeSides,
 }
 
 #[derive(Debug, Default)]
@@ -44,9 +71,8 @@ struct ClientConnection {
     up_end: Option<SeqNum>,
     /// The end of the data that the client has acknowledged.
     acked_end: Option<SeqNum>,
-    /// Whether the capture is nearer to the server. Data then pass it as they are sent, and arrive
-    /// when they are acknowledged. By the handshake, else by those of earlier connections.
-    at_server: Option<bool>,
+    /// Whether the capture is nearer to the server, by the handshake, else by those of earlier connections.
+    nearer_server: Option<bool>,
 }
 
 /// Maximum number of gaps kept (chosen here: a scoreboard with more is implausible).
@@ -154,7 +180,7 @@ impl ConnectionReader {
             // Started before the capture: the server has the lower port.
             || !self.open.contains_key(&(dst, src)) && packet.dst_port < packet.src_port;
         let key = if is_up { (src, dst) } else { (dst, src) };
-        let at_server = self.client_ns > self.whole_ns / 2;
+        let nearer_server = self.sides.is_nearer_server();
         let connection = self.open.entry(key).or_default();
         if syn {
             // The first of retransmissions counts.
@@ -172,14 +198,15 @@ impl ConnectionReader {
                 (connection.rtt_ns, connection.syn_ack_ns.take())
             {
                 let client_ns = packet.at_ns - syn_ack_ns;
-                self.client_ns += client_ns;
-                self.whole_ns += client_ns + rtt_ns;
-                if *connection.at_server.get_or_insert(client_ns > rtt_ns) {
+                let sides = HandshakeSides { client_ns, server_ns: rtt_ns };
+                self.sides.client_ns += sides.client_ns;
+                self.sides.server_ns += sides.server_ns;
+                if *connection.nearer_server.get_or_insert(sides.is_nearer_server()) {
                     connection.rtt_ns = Some(client_ns + rtt_ns);
                     connection.exchanges.set_rtt(client_ns + rtt_ns);
                 }
             }
-            if connection.at_server == Some(true) && ack {
+            if connection.nearer_server == Some(true) && ack {
                 let new = connection.acknowledged(tcp.ack);
                 connection.exchanges.push_down(packet.at_ns, new);
             }
@@ -188,28 +215,39 @@ impl ConnectionReader {
             }
         } else {
             let new = connection.down.fresh(tcp.seq, packet.payload_bytes);
-            if new > 0 && !*connection.at_server.get_or_insert(at_server) {
+            if new > 0 && !*connection.nearer_server.get_or_insert(nearer_server) {
                 connection.exchanges.push_down(packet.at_ns, new);
             }
         }
         connection.done.extend(std::iter::from_fn(|| connection.exchanges.poll()));
     }
 
-    /// Ends the capture: its connections with exchanges in the order of these, and the client's side of
-    /// the round trips of handshakes relative to the whole; `None` without handshakes.
+    /// Ends the capture: its connections with exchanges in the order of these, and the round trips of its
+    /// handshakes.
     #[must_use]
-    pub fn finish(mut self) -> (Vec<Connection>, Option<f64>) {
+    pub fn finish(mut self) -> (Vec<Connection>, HandshakeSides) {
         let open = self.open.drain();
         self.done.extend(open.filter_map(|((_, server), connection)| connection.finish(server)));
         self.done.sort_by_key(|flow| flow.exchanges.first().map(|first| first.start_ns));
-        let share = self.client_ns as f64 / self.whole_ns.max(1) as f64;
-        (self.done, (self.whole_ns > 0).then_some(share))
+        (self.done, self.sides)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shorter_half_of_the_handshake_is_nearer() {
+        let check = |client_ns, server_ns, nearer_server, share| {
+            let sides = HandshakeSides { client_ns, server_ns };
+            assert_eq!((sides.is_nearer_server(), sides.client_share()), (nearer_server, share));
+        };
+        check(8, 92, false, Some(0.08));
+        check(50, 50, false, Some(0.5));
+        check(60, 40, true, Some(0.6));
+        check(0, 0, false, None);
+    }
 
     #[test]
     fn each_byte_counts_once_in_any_order() {

@@ -1,10 +1,11 @@
-//! Packet captures: reading, studying, summing up, writing tables.
+//! Packet captures: reading, studying, summing up, writing tables; the phone in them.
 
 mod compare;
 pub mod connections;
 mod given;
 mod largest;
 pub mod live;
+pub mod phone;
 pub mod phones;
 mod report;
 mod rounds;

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(doubt(&log, &seen), "");
     }
 
-    /// A long wait of another run ends beside the answer to some request, which came soon.
+    /// A long wait of another run ends close to the answer to some request, which came soon.
     #[test]
     fn long_waits_are_no_handshakes() {
         let mut log = log(0);

@@ -24,9 +24,16 @@ pub struct DetectOptions {
     pub min_bytes: u64,
 }
 
+impl DetectOptions {
+    /// The pause unless another is given.
+    pub const PAUSE_MS: u32 = 500;
+    /// The bytes unless others are given.
+    pub const MIN_BYTES: u64 = 20_000;
+}
+
 impl Default for DetectOptions {
     fn default() -> Self {
-        Self { pause_ms: 500, min_bytes: 20_000 }
+        Self { pause_ms: Self::PAUSE_MS, min_bytes: Self::MIN_BYTES }
     }
 }
 

@@ -185,11 +185,18 @@ pub(crate) enum CauseDetail {
 /// The host that restarts slow start, by captures at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Restarter {
-    /// Only one side was captured.
+    /// Only one side was captured, or captures at both do not decide it.
     #[default]
     SenderOrMiddlebox,
     Sender,
     Middlebox,
+}
+
+impl Restarter {
+    /// What two runs show, if it is the same.
+    pub(crate) fn agreed(self, other: Self) -> Self {
+        if self == other { self } else { Self::SenderOrMiddlebox }
+    }
 }
 
 /// The next step.

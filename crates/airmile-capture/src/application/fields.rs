@@ -1,12 +1,12 @@
 //! Fields of JSON objects, with warnings for invalid ones; and the time formats of logs.
 
 use airmile_model::transfer::MAX_TRANSFER_BYTES;
+use airmile_model::units::SECOND_NS;
 use serde_json::Value;
 
 use super::Gathered;
 
 const DAY_S: i64 = 86_400;
-const SECOND_NS: i64 = 1_000_000_000;
 
 /// An object of a log, with its offset.
 #[derive(Clone, Copy)]

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use airmile_model::units::MS_NS;
 use airmile_model::{AppTransfer, Direction};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -16,7 +17,6 @@ use super::{FormatReader, Gathered, NO_RESPONSE};
 
 pub(super) const WANTED: &[&str] = &["events[]"];
 
-const MS_NS: i64 = 1_000_000;
 /// Larger times are invalid (chosen here: so that no sum of them overflows, 2096).
 const LARGEST_MS: f64 = 4e12;
 
@@ -95,25 +95,25 @@ impl NetLogSource {
 /// A span with a begin and an end, in ms of the log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
-    from: Option<i64>,
-    to: Option<i64>,
+    from_ms: Option<i64>,
+    to_ms: Option<i64>,
 }
 
 impl Span {
-    fn note(&mut self, phase: Phase, at: i64) {
-        match phase {
+    fn note(&mut self, event: &NetEvent<'_>) {
+        match event.phase {
             Phase::Begin => {
-                self.from.get_or_insert(at);
+                self.from_ms.get_or_insert(event.at_ms);
             }
-            Phase::End if self.from.is_some() => self.to = Some(at),
+            Phase::End if self.from_ms.is_some() => self.to_ms = Some(event.at_ms),
             _ => {}
         }
     }
 
     /// Its overlap with two times; zero if it had not ended.
-    fn within(self, from: i64, to: i64) -> i64 {
-        let (Some(begin), Some(end)) = (self.from, self.to) else { return 0 };
-        (end.min(to) - begin.max(from)).max(0)
+    fn within(self, from_ms: i64, to_ms: i64) -> i64 {
+        let (Some(begin_ms), Some(end_ms)) = (self.from_ms, self.to_ms) else { return 0 };
+        (end_ms.min(to_ms) - begin_ms.max(from_ms)).max(0)
     }
 }
 
@@ -122,6 +122,39 @@ enum Phase {
     None,
     Begin,
     End,
+}
+
+/// An event of a source.
+struct NetEvent<'a> {
+    entry: Entry<'a>,
+    source: NetLogSource,
+    /// The source's number.
+    id: i64,
+    kind: Type,
+    phase: Phase,
+    at_ms: i64,
+    /// Another source that this one depends on.
+    depends: Option<(NetLogSource, i64)>,
+}
+
+impl NetEvent<'_> {
+    /// The carrier of requests that it depends on.
+    fn carrier(&self) -> Option<(NetLogSource, i64)> {
+        self.depends.filter(|(source, _)| source.carries())
+    }
+
+    fn ends(&self, kind: Type) -> bool {
+        self.kind == kind && self.phase == Phase::End
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestEnd {
+    /// By an event.
+    Logged,
+    /// With the log.
+    Cut,
 }
 
 /// A carrier of requests: a socket, or a session over one.
@@ -136,10 +169,10 @@ struct Carrier {
 
 #[derive(Debug, Clone, Default)]
 struct Request {
-    start: i64,
+    start_ms: i64,
     url: String,
     carrier: Option<(NetLogSource, i64)>,
-    bound: Option<i64>,
+    bound_ms: Option<i64>,
     send: Span,
     headers: Span,
     protocol: Option<String>,
@@ -147,7 +180,7 @@ struct Request {
     raw_bytes: u64,
     bytes: u64,
     sent_bytes: u64,
-    last: Option<i64>,
+    last_ms: Option<i64>,
 }
 
 /// Reads events.
@@ -163,7 +196,7 @@ pub(super) struct NetLog {
     jobs: HashMap<i64, (NetLogSource, i64)>,
     /// Lookups of the sources that connect sockets.
     lookups: HashMap<i64, Span>,
-    last: i64,
+    last_ms: i64,
 }
 
 impl FormatReader for NetLog {
@@ -200,9 +233,9 @@ impl FormatReader for NetLog {
 
     fn finish(&mut self, found: &mut Gathered) {
         let mut open: Vec<(i64, Request)> = self.requests.drain().collect();
-        open.sort_by_key(|(id, request)| (request.start, *id));
+        open.sort_by_key(|(id, request)| (request.start_ms, *id));
         for (id, request) in open {
-            self.done(id, request, true, found);
+            self.done(id, request, RequestEnd::Cut, found);
         }
         found.log.scale.placed_within_ns = MS_NS;
     }
@@ -259,64 +292,67 @@ impl NetLog {
         found.log.made_by = Some(words.join(" ")).filter(|words| !words.is_empty());
     }
 
-    fn event(&mut self, entry: Entry<'_>, found: &mut Gathered) {
+    /// An event by its numbers; `None` without a time or a source.
+    fn parsed<'a>(&self, entry: Entry<'a>, found: &mut Gathered) -> Option<NetEvent<'a>> {
         let number = |path: &str| entry.get(path).and_then(Value::as_u64);
         // Some processes have negative ids.
         let id_at = |path: &str| entry.get(path).and_then(Value::as_i64);
-        let at = entry.number("time", found).filter(|ms| ms.abs() < LARGEST_MS);
-        let (Some(at), Some(id)) = (at, id_at("source.id")) else {
-            found.bad(entry.offset, "time or source.id: missing".into());
-            return;
+        let source_at = |path: &str| {
+            let source = number(path).and_then(|n| self.sources.get(&n)).copied();
+            source.unwrap_or(NetLogSource::Other)
         };
-        let at = at as i64;
-        self.last = self.last.max(at);
-        let source = number("source.type").and_then(|n| self.sources.get(&n)).copied();
-        let source = source.unwrap_or(NetLogSource::Other);
+        let at_ms = entry.number("time", found).filter(|ms| ms.abs() < LARGEST_MS);
+        let (Some(at_ms), Some(id)) = (at_ms, id_at("source.id")) else {
+            found.bad(entry.offset, "time or source.id: missing".into());
+            return None;
+        };
         let phase = number("phase").and_then(|n| self.phases.get(&n)).copied();
-        let phase = phase.unwrap_or(Phase::None);
         let kind = number("type").and_then(|n| self.types.get(&n)).copied();
-        let kind = kind.unwrap_or(Type::Other);
-        let depends = id_at("params.source_dependency.id").map(|id| {
-            let source = number("params.source_dependency.type");
-            let source = source.and_then(|n| self.sources.get(&n)).copied();
-            (source.unwrap_or(NetLogSource::Other), id)
-        });
-        match source {
-            NetLogSource::Request => self.of_request(id, kind, phase, at, depends, &entry, found),
+        let depends = id_at("params.source_dependency.id")
+            .map(|id| (source_at("params.source_dependency.type"), id));
+        Some(NetEvent {
+            source: source_at("source.type"),
+            id,
+            kind: kind.unwrap_or(Type::Other),
+            phase: phase.unwrap_or(Phase::None),
+            at_ms: at_ms as i64,
+            depends,
+            entry,
+        })
+    }
+
+    fn event(&mut self, entry: Entry<'_>, found: &mut Gathered) {
+        let Some(event) = self.parsed(entry, found) else { return };
+        self.last_ms = self.last_ms.max(event.at_ms);
+        match event.source {
+            NetLogSource::Request => self.of_request(&event, found),
             NetLogSource::Job => {
-                if let Some(carrier) = depends.filter(|(source, _)| source.carries()) {
-                    self.jobs.insert(id, carrier);
+                if let Some(carrier) = event.carrier() {
+                    self.jobs.insert(event.id, carrier);
                 }
-                if kind == Type::JobAlive && phase == Phase::End {
-                    self.jobs.remove(&id);
+                if event.ends(Type::JobAlive) {
+                    self.jobs.remove(&event.id);
                 }
             }
             NetLogSource::Socket | NetLogSource::Http2 | NetLogSource::Quic => {
-                self.of_carrier(id, kind, phase, at, depends);
+                self.of_carrier(&event);
             }
-            NetLogSource::Other if kind == Type::Resolve => {
-                self.lookups.entry(id).or_default().note(phase, at);
+            NetLogSource::Other if event.kind == Type::Resolve => {
+                self.lookups.entry(event.id).or_default().note(&event);
             }
             NetLogSource::Other => {}
         }
     }
 
-    fn of_carrier(
-        &mut self,
-        id: i64,
-        kind: Type,
-        phase: Phase,
-        at: i64,
-        depends: Option<(NetLogSource, i64)>,
-    ) {
-        if kind == Type::SocketAlive && phase == Phase::End {
-            self.carriers.remove(&id);
+    fn of_carrier(&mut self, event: &NetEvent<'_>) {
+        if event.ends(Type::SocketAlive) {
+            self.carriers.remove(&event.id);
             return;
         }
-        let carrier = self.carriers.entry(id).or_default();
-        match (kind, depends) {
-            (Type::TcpConnect, _) => carrier.tcp.note(phase, at),
-            (Type::TlsConnect, _) => carrier.tls.note(phase, at),
+        let carrier = self.carriers.entry(event.id).or_default();
+        match (event.kind, event.depends) {
+            (Type::TcpConnect, _) => carrier.tcp.note(event),
+            (Type::TlsConnect, _) => carrier.tls.note(event),
             (Type::SocketAlive, Some((_, job))) => {
                 carrier.dns = self.lookups.remove(&job).unwrap_or_default();
             }
@@ -325,59 +361,49 @@ impl NetLog {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the fields of one event")]
-    fn of_request(
-        &mut self,
-        id: i64,
-        kind: Type,
-        phase: Phase,
-        at: i64,
-        depends: Option<(NetLogSource, i64)>,
-        entry: &Entry<'_>,
-        found: &mut Gathered,
-    ) {
-        let url = entry.get("params.url").and_then(Value::as_str);
-        match (kind, phase) {
+    fn of_request(&mut self, event: &NetEvent<'_>, found: &mut Gathered) {
+        let (id, at_ms, entry) = (event.id, event.at_ms, &event.entry);
+        match (event.kind, event.phase) {
             (Type::RequestAlive, Phase::End) => {
                 if let Some(request) = self.requests.remove(&id) {
-                    self.done(id, request, false, found);
+                    self.done(id, request, RequestEnd::Logged, found);
                 }
                 return;
             }
             // A redirected request starts again.
             (Type::StartJob, Phase::Begin) => {
-                let before = self.requests.get(&id).filter(|request| request.send.from.is_some());
-                if let Some(before) = before.cloned() {
-                    self.done(id, before, false, found);
+                let is_sent = |request: &&Request| request.send.from_ms.is_some();
+                if let Some(before) = self.requests.get(&id).filter(is_sent).cloned() {
+                    self.done(id, before, RequestEnd::Logged, found);
                     self.requests.remove(&id);
                 }
             }
             _ => {}
         }
-        let request =
-            self.requests.entry(id).or_insert_with(|| Request { start: at, ..Request::default() });
-        if let Some(url) = url {
+        let new = || Request { start_ms: at_ms, ..Request::default() };
+        let request = self.requests.entry(id).or_insert_with(new);
+        if let Some(url) = entry.get("params.url").and_then(Value::as_str) {
             url.clone_into(&mut request.url);
         }
-        if let Some(carrier) = depends.filter(|(source, _)| source.carries()) {
+        if let Some(carrier) = event.carrier() {
             request.carrier = Some(carrier);
-            request.bound.get_or_insert(at);
+            request.bound_ms.get_or_insert(at_ms);
         }
         let count = entry.get("params.byte_count").and_then(Value::as_u64).unwrap_or(0);
-        match kind {
+        match event.kind {
             Type::BoundToJob => {
-                request.bound = Some(at);
-                let carrier = depends.and_then(|(_, job)| self.jobs.get(&job)).copied();
+                request.bound_ms = Some(at_ms);
+                let carrier = event.depends.and_then(|(_, job)| self.jobs.get(&job)).copied();
                 request.carrier = carrier.or(request.carrier);
             }
-            Type::Send => request.send.note(phase, at),
+            Type::Send => request.send.note(event),
             Type::SendBody => {
                 let bytes = entry.get("params.length").and_then(Value::as_u64);
                 request.sent_bytes = bytes.unwrap_or(request.sent_bytes);
             }
             Type::ReadHeaders => {
-                request.headers.note(phase, at);
-                request.last = Some(at);
+                request.headers.note(event);
+                request.last_ms = Some(at_ms);
             }
             Type::ResponseHeaders => {
                 let line = entry.get("params.headers").and_then(|headers| headers.get(0));
@@ -385,20 +411,21 @@ impl NetLog {
             }
             Type::RawBytes => {
                 request.raw_bytes = request.raw_bytes.saturating_add(count);
-                request.last = Some(at);
+                request.last_ms = Some(at_ms);
             }
             Type::Bytes => {
                 request.bytes = request.bytes.saturating_add(count);
-                request.last = Some(at);
+                request.last_ms = Some(at_ms);
             }
             _ => {}
         }
     }
 
     /// A request has ended, or the log has.
-    fn done(&self, id: i64, request: Request, open: bool, found: &mut Gathered) {
+    fn done(&self, id: i64, request: Request, end: RequestEnd, found: &mut Gathered) {
+        let open = end == RequestEnd::Cut;
         let web = request.url.starts_with("http://") || request.url.starts_with("https://");
-        let Some(sent) = request.send.from.filter(|_| web) else {
+        let Some(sent_ms) = request.send.from_ms.filter(|_| web) else {
             if web && request.bytes > 0 {
                 found.log.from_cache += 1;
             } else {
@@ -406,13 +433,12 @@ impl NetLog {
             }
             return;
         };
-        let end = if open { self.last } else { request.last.unwrap_or(sent) };
+        let end_ms = if open { self.last_ms } else { request.last_ms.unwrap_or(sent_ms) };
         let ns = |ms: i64| ms.saturating_add(self.offset_ms).saturating_mul(MS_NS);
-        let mut transfer = AppTransfer::new(id.to_string(), ns(request.start), ns(end));
+        let mut transfer = AppTransfer::new(id.to_string(), ns(request.start_ms), ns(end_ms));
         // The end of the request comes when its last user releases it.
-        transfer.unfinished = open && request.last.is_none();
         if open {
-            transfer.end_ns = ns(request.last.unwrap_or(self.last));
+            transfer.end_ns = ns(request.last_ms.unwrap_or(self.last_ms));
             transfer.unfinished = true;
         }
         transfer.kind = kind_of_name(&request.url).unwrap_or(transfer.kind);
@@ -420,10 +446,11 @@ impl NetLog {
         let up = request.sent_bytes > down;
         transfer.dir = Some(if up { Direction::Ul } else { Direction::Dl });
         transfer.bytes = Some(if up { request.sent_bytes } else { down });
-        let unanswered = request.headers.to.is_none() && !open;
+        let unanswered = request.headers.to_ms.is_none() && !open;
         transfer.error = unanswered.then(|| NO_RESPONSE.to_owned());
         transfer.failed = unanswered || request.status.is_some_and(|status| status >= 400);
-        let ready = request.bound.unwrap_or(sent).clamp(request.start, sent.max(request.start));
+        let bound_ms = request.bound_ms.unwrap_or(sent_ms);
+        let ready_ms = bound_ms.clamp(request.start_ms, sent_ms.max(request.start_ms));
         if let Some((source, carrier)) = request.carrier {
             transfer.connection = Some(carrier.to_string());
             transfer.protocol = match source {
@@ -434,19 +461,19 @@ impl NetLog {
             let own = self.carriers.get(&carrier);
             let socket = own.and_then(|own| own.over).and_then(|id| self.carriers.get(&id)).or(own);
             if let Some(socket) = socket {
-                let within = |span: Span| span.within(request.start, ready) * MS_NS;
+                let within = |span: Span| span.within(request.start_ms, ready_ms) * MS_NS;
                 transfer.phases.dns_ns = Some(within(socket.dns));
                 transfer.phases.connect_ns = Some(within(socket.tcp));
                 transfer.phases.tls_ns = Some(within(socket.tls));
             }
         }
         let setup_ns = transfer.phases.setup_ns().unwrap_or(0);
-        transfer.phases.blocked_ns = Some(((sent - request.start) * MS_NS - setup_ns).max(0));
-        let send_end = request.send.to.unwrap_or(sent);
-        transfer.phases.send_ns = Some((send_end - sent).max(0) * MS_NS);
-        if let Some(first) = request.headers.to {
-            transfer.phases.wait_ns = Some((first - send_end).max(0) * MS_NS);
-            transfer.phases.receive_ns = Some((end - first).max(0) * MS_NS);
+        transfer.phases.blocked_ns = Some(((sent_ms - request.start_ms) * MS_NS - setup_ns).max(0));
+        let send_end_ms = request.send.to_ms.unwrap_or(sent_ms);
+        transfer.phases.send_ns = Some((send_end_ms - sent_ms).max(0) * MS_NS);
+        if let Some(first_ms) = request.headers.to_ms {
+            transfer.phases.wait_ns = Some((first_ms - send_end_ms).max(0) * MS_NS);
+            transfer.phases.receive_ns = Some((end_ms - first_ms).max(0) * MS_NS);
         }
         transfer.url = Some(request.url);
         found.transfer(transfer);

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use airmile_model::units::SECOND_NS;
 use airmile_model::{AppTransfer, Direction, RatePoint, TimeBase};
 use serde_json::Value;
 
@@ -16,7 +17,6 @@ use super::{FormatReader, Gathered};
 
 pub(super) const WANTED: &[&str] = &["traces[].events[]"];
 
-const SECOND_NS: i64 = 1_000_000_000;
 /// A first request this soon after the handshake waited for it (chosen here).
 const SOON_NS: i64 = 100_000_000;
 /// Earlier times count from some start (chosen here: 1980).

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use airmile::model::packet::Address;
+use airmile::model::units::SECOND_NS;
 use airmile::packet_study::{RadioModel, SendRateThreshold, StudyOptions};
 use airmile::packets::{client_network, send_rate_threshold};
 use airmile::{FlowName, PacketOptions, TableFormat};
@@ -107,7 +108,6 @@ static PROXY_PORTS: LazyLock<String> = LazyLock::new(|| {
 impl PacketsArgs {
     /// Returns the options of the library.
     pub fn options(&self) -> PacketOptions {
-        const SECOND_NS: i64 = 1_000_000_000;
         let defaults = StudyOptions::default();
         let format = match self.table_format {
             TableKind::Parquet => TableFormat::Parquet,

@@ -1,11 +1,10 @@
 //! A direction of the core network: a bottleneck with a queue, then delay,
 //! jitter and loss.
 
+use airmile_model::units::MS_NS;
+
 use crate::random::Random;
 use crate::scenario::{PathConfig, RateLimit};
-
-/// Nanoseconds of a millisecond.
-pub(crate) const MS_NS: i64 = 1_000_000;
 
 /// Outcome of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use airmile_model::Direction;
+use airmile_model::units::MS_NS;
 
 use super::page_log::PageLog;
 use super::workload::{AppEvent, AppEventKind, UnderWay};
 use crate::scenario::AppConfig;
-
-const MS_NS: i64 = 1_000_000;
 
 /// An entry of the log of an application on the measured phone.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use airmile_control::claw::Feedback;
 use airmile_control::{ControllerKind, RadioNeed};
+use airmile_model::units::MS_NS;
 
 use super::radio;
 use super::workload::{AppEvent, EndHost, UnderWay, WorkloadServer};
@@ -22,8 +23,6 @@ pub(crate) const PHONE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 pub(crate) const fn server_address(app: usize) -> Ipv4Addr {
     Ipv4Addr::new(203, 0, 113, (app % 254) as u8 + 1)
 }
-
-const MS_NS: i64 = 1_000_000;
 
 /// An application with its transport, at either end.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use airmile_control::RadioNeed;
 use airmile_control::claw::{Bottleneck, Feedback};
 use airmile_model::Record;
+use airmile_model::units::MS_NS;
 
 use crate::net::{IpPacket, PhoneView, Transport};
 use crate::random::Random;
@@ -25,8 +26,6 @@ const REPORT_BYTES: usize = 64;
 
 /// Polling interval of a reader, in ns (chosen here: a tick of a phone's scheduler).
 const TICK_NS: i64 = 5_000_000;
-
-const MS_NS: i64 = 1_000_000;
 
 /// Setup of a reader.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile_model::flow::PacketRow;
+use airmile_model::units::DAY_NS;
 use arrow_schema::SchemaRef;
 
 use airmile_io::error::{Error, Result};
@@ -11,7 +12,6 @@ use airmile_io::limits::format_utc;
 use airmile_io::table::arrow_schema;
 use airmile_io::table::parquet::ParquetTable;
 
-const DAY_NS: i64 = 86_400_000_000_000;
 /// Open files per table, in days: a flow's rows come until an hour after its last packet
 /// (chosen here; a day that recurs gets another file).
 const OPEN_DAYS: usize = 2;

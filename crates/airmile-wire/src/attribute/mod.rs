@@ -45,7 +45,6 @@ pub use path_change::PathChanges;
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
 pub use requests::{PayloadBegin, payload_begin};
-pub use sender_model::MIN_RTO_NS;
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use share_interval::session_share_interval;
 pub use split::{

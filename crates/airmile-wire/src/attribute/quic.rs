@@ -273,7 +273,7 @@ mod tests {
     /// A flow as captured at the phone, and what its sender waited for.
     struct Flow {
         senders: QuicSenders,
-        story: SenderModel,
+        sender: SenderModel,
         waits: WaitTimeline,
     }
 
@@ -283,7 +283,7 @@ mod tests {
             const INITIAL: [u8; 5] = [0xc0, 0, 0, 0, 1];
             let mut flow = Self {
                 senders: QuicSenders::default(),
-                story: SenderModel::encrypted(),
+                sender: SenderModel::encrypted(),
                 waits: WaitTimeline::new(),
             };
             flow.pass(0, true, 1_200, &INITIAL);
@@ -299,14 +299,14 @@ mod tests {
             let packet = Packet::udp(ms * MS, ends, payload_bytes, payload);
             let datagram = self.senders.push(&packet).unwrap();
             if let Some(begins) = &datagram.begins {
-                self.story.client_payload(begins);
+                self.sender.client_payload(begins);
             }
             if let Some(rtt_ns) = datagram.upstream_rtt_ns {
-                self.story.note_upstream_rtt_ns(rtt_ns);
+                self.sender.note_upstream_rtt_ns(rtt_ns);
             }
             for one in datagram.packets.iter().flatten() {
                 let mut held = Vec::new();
-                self.story.push(one, &mut held);
+                self.sender.push(one, &mut held);
                 self.waits.push(&held, one.dir == Direction::Dl);
             }
         }
@@ -405,7 +405,7 @@ mod tests {
             flow.pass(at, false, 1_200, &[0x40]);
             flow.pass(at, true, 1_400, &[0x40]);
         }
-        assert_eq!(flow.story.upstream_rtt_ns(), Some(46 * MS));
+        assert_eq!(flow.sender.upstream_rtt_ns(), Some(46 * MS));
     }
 
     /// Nothing that the client sent preceded the data after the pause.

@@ -1,8 +1,7 @@
 //! Which payload of a client asks for data.
 
-use super::sender_model::MIN_RTO_NS;
 use crate::app::is_http_request;
-use crate::tcp::TracedPacket;
+use crate::tcp::{LINUX_MIN_RTO_NS, TracedPacket};
 
 /// A smaller client payload is no request by its size: HTTP/2's window updates (RFC 9113, 6.9)
 /// take 35 to 57 bytes in TLS (chosen here).
@@ -75,7 +74,7 @@ impl Requests {
             let late_ns = data.at_ns.saturating_sub(*last).saturating_sub(*round_trip_ns);
             let is_control =
                 !self.small_in_plain && u64::from(data.payload_bytes) < MIN_REQUEST_BYTES;
-            late_ns <= MIN_RTO_NS && !is_control
+            late_ns <= LINUX_MIN_RTO_NS && !is_control
         });
         self.asked_ns.or(small.map(|(times, _)| times))
     }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use airmile_model::Cause;
 
 use crate::clocks::ClockLine;
+use crate::tcp::LINUX_MIN_RTO_NS;
 
 use super::downlink_delay::DownlinkDelay;
 use super::path::{PathQueue, QueuedSpan};
 use super::policer::PolicedSpan;
-use super::sender_model::{BACKED_OFF_NS, LostSegment, MIN_RTO_NS, Reason};
+use super::sender_model::{BACKED_OFF_NS, LostSegment, Reason};
 use super::timeline::{ByteBins, PhoneWait, WaitTimeline};
 
 mod held;
@@ -76,7 +77,7 @@ impl Attribution {
         let is_unseen = |one: &LostSegment| {
             let first = self.lost.partition_point(|seen| seen.again_ns < one.again_ns - EARLY_NS);
             let next = self.lost.get(first).map(|seen| seen.again_ns);
-            one.again_ns - one.missed_ns >= MIN_RTO_NS
+            one.again_ns - one.missed_ns >= LINUX_MIN_RTO_NS
                 && next.is_none_or(|ns| ns > one.again_ns + BACKED_OFF_NS)
         };
         let unseen = sent_again.filter(|one| is_unseen(one));
@@ -179,7 +180,7 @@ impl Attribution {
 
     /// The same by other waits, on the reference clock, from which no queue is hidden.
     #[must_use]
-    pub fn split_told_by(
+    pub fn split_with_waits(
         &self,
         waits: &WaitTimeline,
         from_ns: i64,
@@ -438,7 +439,7 @@ impl TransferSplit<'_> {
     fn shows_no_loss(&self, reason: Reason, from_ns: i64, to_ns: i64) -> bool {
         let fits = match reason {
             Reason::AppLimited | Reason::Pacing => {
-                (MIN_RTO_NS..=BACKED_OFF_NS).contains(&(to_ns - from_ns))
+                (LINUX_MIN_RTO_NS..=BACKED_OFF_NS).contains(&(to_ns - from_ns))
             }
             Reason::Queue => to_ns - from_ns <= REORDERING_NS,
             _ => false,

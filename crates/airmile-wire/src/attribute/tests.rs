@@ -76,12 +76,12 @@ impl Wire {
         if down {
             self.sent += bytes;
         }
-        let (story, waits, uplink) = &mut self.attribution;
+        let (sender, waits, uplink) = &mut self.attribution;
         if !down {
             uplink.add(packet.at_ns, packet.new_bytes);
         }
         let mut held = Vec::new();
-        story.push(&packet, &mut held);
+        sender.push(&packet, &mut held);
         waits.push(&held, packet.dir == Direction::Dl);
     }
 
@@ -92,7 +92,7 @@ impl Wire {
     /// Duplicate acknowledgements: two segments are missing.
     fn dup_acks(&mut self, times_ms: &[i64]) {
         for at in times_ms {
-            let (story, ..) = &mut self.attribution;
+            let (sender, ..) = &mut self.attribution;
             let duplicate = TracedAck {
                 rwnd_bytes: Some(1 << 20),
                 duplicate: true,
@@ -101,7 +101,7 @@ impl Wire {
             };
             let at_ns = *at * MS;
             let ack = TracedPacket { at_ns, ack: Some(duplicate), ..TracedPacket::EXAMPLE };
-            story.push(&ack, &mut Vec::new());
+            sender.push(&ack, &mut Vec::new());
         }
     }
 
@@ -133,9 +133,9 @@ impl Wire {
         to_ms: i64,
         radio: Option<RadioEvidence<'_>>,
     ) -> Vec<(Cause, i64)> {
-        let (story, waits, uplink) = self.attribution;
+        let (sender, waits, uplink) = self.attribution;
         let attribution = Attribution::new(waits, uplink)
-            .with_lost(story.lost().to_vec())
+            .with_lost(sender.lost().to_vec())
             .with_round_trip(RTT_MS * MS)
             .with_behind(self.behind);
         let shares = attribution.split(from_ms * MS, to_ms * MS, radio);
@@ -470,11 +470,11 @@ fn what_is_missed_behind_long_round_trips_was_queued() {
         wire.dup_acks(&[1_000, 1_010, 1_020]);
         wire.stamps = Some((0, 1_020 - old_ms));
         wire.packet(1_020, Direction::Dl, TcpFlags::ACK, MSS, Some(TcpEventKind::RetxFast));
-        let (story, ..) = wire.attribution;
+        let (sender, ..) = wire.attribution;
         let queued = [queued; 2];
         let lost =
             LostSegment { missed_ns: 1_000 * MS, again_ns: 1_020 * MS, queued, unseen: false };
-        assert_eq!(story.lost(), [lost]);
+        assert_eq!(sender.lost(), [lost]);
     }
 }
 

@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 
 use airmile_model::Direction;
 
+use super::INITIAL_WINDOW_BYTES;
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
 
 /// A connection that sent less uploads nothing (chosen here).
 const MIN_UPLOAD_BYTES: u64 = 50_000;
 /// Data is part of an upload if at least this much is in flight with it: requests and their headers
-/// are less (chosen here: ten segments).
-const MIN_UPLOAD_FLIGHT_BYTES: i64 = 14_600;
+/// are less (chosen here: the initial window).
+const MIN_UPLOAD_FLIGHT_BYTES: i64 = INITIAL_WINDOW_BYTES.cast_signed();
 /// Minimum time between two samples of a connection (chosen here).
 const SAMPLE_NS: i64 = 20_000_000;
 /// Maximum number of segments in flight that are followed (chosen here: 6 MB).

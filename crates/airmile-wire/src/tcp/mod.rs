@@ -58,7 +58,7 @@ pub use partition::{FlowEnds, PacketOwner, bucket_of};
 pub use periodic::Periodic;
 pub use quality::Quality;
 pub use route::{Change, PARTITIONS, PacketRouter, Route};
-pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator};
+pub use rto::{LINUX_MIN_RTO_NS, RtoEstimator, may_restart_after_ns};
 pub use shard::{Finding, PacketShard, ShardCounts};
 pub use study::{Collector, PacketStudy};
 pub use summary::{

@@ -5,6 +5,14 @@ use super::opt64::Opt64;
 /// Linux's minimum RTO (also named in the paper's section 5).
 pub const LINUX_MIN_RTO_NS: i64 = 200_000_000;
 
+/// The least time since its last data after which a sender may restart slow start, on a path of a round
+/// trip: its retransmission timer (RFC 5681, 4.1), which Linux sets to at least its minimum beyond the
+/// smoothed round trip (`__tcp_set_rto`).
+#[must_use]
+pub const fn may_restart_after_ns(rtt_ns: i64) -> i64 {
+    rtt_ns.saturating_add(LINUX_MIN_RTO_NS)
+}
+
 /// Smoothed RTT and its variation (RFC 6298, 2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RtoEstimator {

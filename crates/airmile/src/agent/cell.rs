@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use airmile_control::claw::{Bottleneck, BottleneckDetector, DetectorOptions};
+use airmile_model::units::MS_NS;
 use airmile_model::{Record, TtiIndex};
 use airmile_radio::load::{Fit, LoadEstimate, LoadEstimator, LoadOptions};
 use airmile_radio::loss::{LossLayer, LossOptions, LossTracker};
-
-const MS_NS: i64 = 1_000_000;
 
 /// Interval of load estimates in ms: a round trip covers several, and a report covers the last ones
 /// (chosen here: each has at least one measurement, where these are 40 ms apart).
@@ -206,7 +205,7 @@ impl PhoneCell {
     }
 
     /// Records that a report was sent.
-    pub fn told(&mut self, now_ns: i64) {
+    pub fn reported(&mut self, now_ns: i64) {
         self.detects.first_report_ns.get_or_insert(now_ns);
     }
 

@@ -1,4 +1,4 @@
-//! Whether queues of the radio link mark packets (ECN), by captures beside a modem log.
+//! Whether queues of the radio link mark packets (ECN), by captures and a modem log.
 
 use airmile_model::{Direction, EcnSource};
 use airmile_wire::attribute::{EcnCount, EcnPath};

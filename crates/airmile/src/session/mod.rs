@@ -284,7 +284,7 @@ impl Session {
     pub(crate) fn of_logs(self) -> Result<Self> {
         let other = self.opened.iter().find(|one| !matches!(one.kind, Kind::ModemLog(_)));
         let other = other.map(|one| one.input.path().to_owned());
-        // Transfers and applications' logs may be beside a log in a directory.
+        // Transfers and applications' logs may be in the directory of a log.
         let alone = self.opened.is_empty().then(|| self.reports.values().next()).flatten();
         match other.or_else(|| alone.map(|report| (&report.path).into())) {
             Some(path) => Err(Error::Unusable { path, what: NO_LOG.into() }),

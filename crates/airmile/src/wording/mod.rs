@@ -22,8 +22,8 @@ pub(crate) use statement::says;
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::Direction;
 
-/// A suspect is named from this probability on (chosen here).
-const WORTH_NAMING: f64 = 0.05;
+/// A cause is named from this share of a time on, and a suspect from this probability (chosen here).
+pub(crate) const WORTH_NAMING: f64 = 0.05;
 /// The maximum number of suspects in a sentence (chosen here).
 const MAX_SUSPECTS: usize = 3;
 

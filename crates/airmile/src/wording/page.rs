@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use airmile_model::PageCause;
 
+use super::WORTH_NAMING;
 use crate::fact::{Milestone, WaitDoubt};
 
-/// A cause is named from this share of the wait on (chosen here).
-const WORTH_NAMING: f64 = 0.05;
 /// A modem log is asked for if a link took this share of the wait (chosen here).
 const WORTH_A_LOG: f64 = 0.2;
 /// Below this share of the wait, the longest cause alone does not explain it.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use airmile_model::plain_name;
 
+use super::WORTH_NAMING;
 use super::page::time;
 use crate::fact::SegmentWait;
 
-/// A cause is named from this share on, and at most [`MAX_CAUSES`] of them (chosen here).
-const WORTH_NAMING: f64 = 0.05;
+/// The maximum number of causes in a sentence (chosen here).
 const MAX_CAUSES: usize = 3;
 
 /// The largest parts of a time, in percent; empty if there are none.

@@ -202,7 +202,7 @@ fn percent_below(share: f64, limit: f64) -> String {
     }
 }
 
-/// Probability from which it is said that the radio link was not the bottleneck (chosen here).
+/// Probability from which a sentence states that the radio link was not the bottleneck (chosen here).
 const NOT_RADIO_FROM: f64 = 0.9;
 
 /// Says that the radio link was not the bottleneck, if that is known; else, how to know more.

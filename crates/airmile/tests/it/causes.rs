@@ -147,8 +147,16 @@ fn a_middlebox_is_told_by_the_servers_capture() {
 fn a_server_that_restarts_is_told_by_its_own_capture() {
     let dir = tempfile::tempdir().unwrap();
     let run = library_run("slow-start-restart", dir.path());
-    let answer = diagnosis_of(&[run]);
-    assert!(answer.session.says.contains("by the server"), "{}", answer.session.says);
+    let says = |names: &[&str]| diagnosis_of(&files(&run, names)).session.says;
+    let whole = diagnosis_of(std::slice::from_ref(&run)).session.says;
+    assert!(whole.contains("by the server, "), "{whole}");
+    let both = says(&["phone.pcapng", "server.pcapng"]);
+    assert!(both.contains("The server restarts it."), "{both}");
+    // A middlebox looks like a server to a capture next to it, whether the modem was logged or not.
+    let logged = says(&["modem.mi2log", "transfers.csv", "server.pcapng"]);
+    assert!(logged.contains("by the server or a middlebox"), "{logged}");
+    let alone = says(&["server.pcapng"]);
+    assert!(!alone.contains("server restarts") && !alone.contains("by the server,"), "{alone}");
 }
 
 /// Runs a test's own scenario into a directory.

@@ -250,7 +250,34 @@ fn captures_at_server_and_phone_show_the_same_rates() {
         assert!(answer.notes.iter().any(|note| note.contains(words)), "{:?}", answer.notes);
     };
     notes(&answer, "the captures are from different places");
-    notes(&of(&[server], GroupBy::Auto), "was captured near the server");
+    notes(&of(&[server], GroupBy::Auto), "was captured nearer to the server than to the phone");
+}
+
+/// A capture at one end does not show which host restarts, with the log of the application or without.
+#[test]
+fn one_capture_does_not_show_who_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let proxied = "[proxy]\nports = [\n  { port = 80, slow_start_after_idle = true },\n  \
+                   { port = 443, slow_start_after_idle = true },\n]";
+    let restarting = ("[server_tcp]\nslow_start_after_idle = false", "");
+    let runs = [
+        run(dir.path(), "restarts", &[(proxied, ""), restarting]),
+        run(dir.path(), "keeps", &[(proxied, "")]),
+    ];
+    let check = |name: &str, files: &[&str], by: &str| {
+        let parts = runs.each_ref().map(|whole| {
+            let whole_name = whole.file_name().unwrap().display();
+            some(whole, &format!("{whole_name}-{name}"), files)
+        });
+        let answer = of(&parts, GroupBy::Run);
+        assert_eq!(answer.verdict, CompareVerdict::Restarts, "{answer:#?}");
+        assert!(answer.says.ends_with(by), "{}", answer.says);
+    };
+    let unknown = "by the sender, or by a middlebox on its path.";
+    check("server", &["server.pcapng"], unknown);
+    check("logged", &["server.pcapng", "app.jsonl"], unknown);
+    let both = "by the sender, as captures at both ends show.";
+    check("both", &["server.pcapng", "phone.pcapng"], both);
 }
 
 /// The true link demand of each port.

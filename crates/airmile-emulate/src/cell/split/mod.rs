@@ -8,6 +8,7 @@ mod pdcp;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use airmile_model::units::MS_NS;
 use airmile_model::{Direction, Record};
 
 use super::truth::{Allocated, Capacity, QueueTruth};
@@ -20,8 +21,6 @@ use pdcp::PdcpReceiver;
 
 /// Separates the NR leg's random streams from those of LTE's carriers.
 const NR_STREAMS: u64 = 2;
-
-const MS_NS: i64 = 1_000_000;
 
 /// PDCP in one direction.
 #[derive(Debug, Clone)]

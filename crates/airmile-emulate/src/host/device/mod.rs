@@ -10,12 +10,11 @@ use airmile_control::qcut::{
     PacketInfo, ProbeId, Qcut, QcutConfig, QueueConfig, SmallQueues, StoppedUploads, TCP, UDP,
 };
 use airmile_model::Record;
+use airmile_model::units::MS_NS;
 
 use crate::net::{IPV4_HEADER_BYTES, IpPacket, Transport, UDP_HEADER_BYTES};
 use crate::scenario::{Discipline, UplinkQueueConfig};
 use modem_log::ModemLog;
-
-const MS_NS: i64 = 1_000_000;
 
 /// Host that answers probes (TEST-NET-2, RFC 5737), beyond the core network.
 const REFLECTOR: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);

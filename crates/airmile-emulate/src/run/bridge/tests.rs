@@ -1,5 +1,6 @@
 use std::net::SocketAddrV4;
 
+use airmile_model::units::MS_NS;
 use airmile_model::{Direction, Record};
 use proptest::prelude::*;
 
@@ -8,8 +9,6 @@ use crate::core::proxy::ProxyConfig;
 use crate::net::{IpPacket, Transport};
 use crate::run::{CapturePoint, RunSink};
 use crate::scenario::{CoreConfig, PathConfig, Scenario};
-
-const MS_NS: i64 = 1_000_000;
 
 /// A datagram of a given length with unique contents.
 fn datagram(down: bool, n: u16, ip_bytes: usize) -> Vec<u8> {

@@ -16,10 +16,11 @@ mod sink;
 use std::collections::BinaryHeap;
 use std::net::Ipv4Addr;
 
+use airmile_model::units::MS_NS;
 use airmile_model::{Direction, TtiIndex};
 
 use crate::cell::{Cell, CellTruth, RadioAccess};
-use crate::core::path::{CorePath, MS_NS, PathOutcome};
+use crate::core::path::{CorePath, PathOutcome};
 use crate::host::SimulatedUser;
 use crate::host::device::{Device, reflect};
 use crate::host::radio::Reporter;

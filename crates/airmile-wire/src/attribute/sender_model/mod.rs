@@ -15,20 +15,17 @@ use super::policer::{PolicedSpan, PolicerTest};
 use super::quic::WindowUpdates;
 use super::requests::Requests;
 use super::window::WindowRounds;
-use crate::tcp::TracedPacket;
+use crate::tcp::{LINUX_MIN_RTO_NS, TracedPacket, may_restart_after_ns};
 
 use self::waits::wait;
 pub use self::waits::{Reason, WaitSpan};
 
 /// Maximum number of ACKs kept while on their way to the sender (chosen here).
 const MAX_PENDING_ACKS: usize = 4_096;
-/// After this long without data in flight a sender may restart slow start: Linux's
-/// minimum RTO (RFC 6298 asks for 1 s).
-pub const MIN_RTO_NS: i64 = 200_000_000;
 /// A sender retransmits after an RTO without an acknowledgement, doubled each time (RFC
 /// 6298, 5.5): three of Linux's minimum RTOs. A longer silence is a pause, whatever was
 /// lost before.
-pub(super) const BACKED_OFF_NS: i64 = 7 * MIN_RTO_NS;
+pub(super) const BACKED_OFF_NS: i64 = 7 * LINUX_MIN_RTO_NS;
 /// Maximum number of TSvals of client payload kept (chosen here: requests since the last
 /// answer began).
 const MAX_PAYLOAD_STAMPS: usize = 64;
@@ -435,7 +432,7 @@ impl SenderModel {
 
     /// The least time until a sender's timer ends a wait, at the monitor.
     fn timer_ns(&self) -> i64 {
-        self.base_rtt_ns() + MIN_RTO_NS
+        may_restart_after_ns(self.base_rtt_ns())
     }
 
     fn base_rtt_ns(&self) -> i64 {

@@ -5,8 +5,8 @@ use airmile_model::packet::TcpFlags;
 
 use super::super::window::{Round, WindowPhase};
 use super::waits::wait;
-use super::{LostSegment, MIN_RTO_NS, PendingAck, RECENT_TRIPS, Reason, SenderModel, WaitSpan};
-use crate::tcp::TracedPacket;
+use super::{LostSegment, PendingAck, RECENT_TRIPS, Reason, SenderModel, WaitSpan};
+use crate::tcp::{LINUX_MIN_RTO_NS, TracedPacket};
 
 /// The largest payload of a segment over Ethernet; larger ones were merged by an offload.
 const MAX_SEGMENT_BYTES: i64 = 1_460;
@@ -83,7 +83,7 @@ impl SenderModel {
     /// Data was sent again as if by the timer.
     fn timeout(&mut self, now: i64) {
         let after_dup_acks = self.dup_acks >= MANY_DUP_ACKS;
-        let is_silent = self.last_data_ns.is_none_or(|last| now - last >= MIN_RTO_NS);
+        let is_silent = self.last_data_ns.is_none_or(|last| now - last >= LINUX_MIN_RTO_NS);
         if after_dup_acks && self.resends_early && !is_silent {
             self.rounds.recovers(self.next);
             return;

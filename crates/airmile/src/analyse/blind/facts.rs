@@ -8,9 +8,7 @@ use airmile_wire::attribute::{CaptureSite, Shares};
 use super::super::radio::{Missing, MissingKind};
 use super::Judged;
 use crate::fact::{Advice, Fact, FactKind, Restarter, Statement};
-
-/// A reason or a pause is named from this share of a transfer on (chosen here).
-const WORTH_NAMING: f64 = 0.05;
+use crate::wording::WORTH_NAMING;
 
 /// The statement for a session.
 pub(super) fn statement(

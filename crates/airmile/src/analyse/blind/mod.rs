@@ -163,10 +163,6 @@ impl Blind {
                 file.into_iter().for_each(|file| file.leave_out(&why));
             }
         }
-        // The server's own packets show its own restarts.
-        if blind.capture_site() == CaptureSite::Server {
-            blind.restarter = Restarter::Sender;
-        }
         blind.align(session)?;
         blind.align_others(session);
         Ok(blind)

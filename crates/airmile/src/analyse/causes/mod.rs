@@ -29,6 +29,7 @@ use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
 use super::radio::RadioAnalysis;
 use super::wire::Wire;
 use crate::fact::{Advice, CauseAdvice, CauseDetail, Fact, FactKind};
+use crate::wording::WORTH_NAMING;
 
 /// Confidence in a cause by packets with a clear lead (chosen here from the shares that were right
 /// for the lab's families and for kernels' packets: docs/causes.md).
@@ -85,9 +86,6 @@ fn near(
     let is_near = margin(parts, cause, known) < NARROW_MARGIN && share >= WORTH_NAMING;
     is_near.then_some((other, share))
 }
-
-/// A cause is named in words from this share of a transfer on (chosen here).
-const WORTH_NAMING: f64 = 0.05;
 
 /// A transfer and the evidence of its causes.
 struct Context<'a> {

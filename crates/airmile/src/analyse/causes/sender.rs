@@ -2,12 +2,10 @@
 
 use airmile_model::{Cause, Direction};
 use airmile_wire::attribute::Reason;
+use airmile_wire::tcp::LINUX_MIN_RTO_NS;
 
 use super::{CAUSE_CONFIDENCE, Context, Explain, MAY_BE_A_LINE, Relief};
 use crate::fact::{CauseAdvice, CauseDetail};
-
-/// After a pause of this length a window may restart (the minimum RTO of Linux).
-const LEAST_RTO_NS: i64 = 200_000_000;
 
 pub(super) struct SenderLimited;
 
@@ -66,11 +64,12 @@ impl Explain for SenderLimited {
         }
     }
 
-    /// The restarts of slow start inside the transfer are due to its own pauses.
+    /// The restarts of slow start inside the transfer are due to its own pauses: these begin a round trip
+    /// after the last data, when its acknowledgement or a request would have released more.
     fn relief(&self, seen: &Context) -> Relief {
         let pause_ns = seen.split.longest(Cause::SenderLimited).map_or(0, |(from, to)| to - from);
         let also: &[Cause] =
-            if pause_ns >= LEAST_RTO_NS { &[Cause::SlowStartRestart] } else { &[] };
+            if pause_ns >= LINUX_MIN_RTO_NS { &[Cause::SlowStartRestart] } else { &[] };
         Relief { also, ..Relief::default() }
     }
 

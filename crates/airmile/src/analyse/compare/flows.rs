@@ -5,16 +5,17 @@ use std::path::PathBuf;
 
 use airmile_model::median::upper_median;
 use airmile_model::packet::Address;
-use airmile_packets::connections::{Connection, ConnectionReader};
+use airmile_packets::connections::{Connection, ConnectionReader, HandshakeSides};
 
 use airmile_io::FileReport;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 
-/// The capture is at the client if the client's share of the round trip is below this (chosen here,
-/// as in a diagnosis).
-const AT_CLIENT: f64 = 0.1;
+/// Captures of which the client's side is below this share of the round trip are equally near to the
+/// client (chosen here). Only the nearest ones are kept; a diagnosis also asks whether a radio link was
+/// crossed (`airmile_wire::attribute::CaptureSite`).
+const NEAR_CLIENT_SHARE: f64 = 0.1;
 
 /// A capture's connections.
 #[derive(Debug)]
@@ -22,8 +23,7 @@ pub(super) struct Captured {
     pub(super) name: String,
     pub(super) report: FileReport,
     pub(super) flows: Vec<Connection>,
-    /// The client's side of the round trip relative to the whole; `None` without handshakes.
-    client_share: Option<f64>,
+    sides: HandshakeSides,
 }
 
 /// Reads captures and keeps those nearest to the client.
@@ -38,25 +38,25 @@ pub(super) fn read(
     for path in captures {
         let mut reading = ConnectionReader::default();
         let report = read_capture(path, progress, &mut |packet| reading.push(packet))?;
-        let (flows, client_share) = reading.finish();
-        all.push(Captured { name: report.path.clone(), report, flows, client_share });
+        let (flows, sides) = reading.finish();
+        all.push(Captured { name: report.path.clone(), report, flows, sides });
     }
     let nearest = all
         .iter()
-        .filter_map(|one| one.client_share)
+        .filter_map(|one| one.sides.client_share())
         .reduce(f64::min)
-        .map_or(1.0, |least| least.max(AT_CLIENT));
+        .map_or(1.0, |least| least.max(NEAR_CLIENT_SHARE));
     // Without a handshake the place of a capture is unknown: one is kept if no place is known.
-    let used = all.iter().position(|one| one.client_share.is_some()).unwrap_or_default();
+    let used = all.iter().position(|one| one.sides.client_share().is_some()).unwrap_or_default();
     let used_name = all.get(used).map(|one| one.name.clone()).unwrap_or_default();
     for (at, one) in all.iter_mut().enumerate() {
-        if one.client_share.is_none() && at != used {
+        if one.sides.client_share().is_none() && at != used {
             let why = "no handshake in it shows its place on the path";
             one.report.leave_out(&format!("{why}: {used_name} is used"));
         }
     }
     let reports = all.iter().map(|one| one.report.clone()).collect();
-    let is_near = |one: &Captured| one.client_share.is_none_or(|share| share <= nearest);
+    let is_near = |one: &Captured| one.sides.client_share().is_none_or(|share| share <= nearest);
     all.retain(|one| one.report.left_out.is_none() && is_near(one));
     // A proxy is a client of the server, too, with a shorter path to it.
     let longest = all.iter().filter_map(Captured::round_trip_ns).max().unwrap_or(0);
@@ -67,8 +67,8 @@ pub(super) fn read(
 
 impl Captured {
     /// Whether it was taken nearer to the server than to the client; `None` without handshakes.
-    pub(super) fn is_at_server(&self) -> Option<bool> {
-        self.client_share.map(|share| share > 0.5)
+    pub(super) fn is_nearer_server(&self) -> Option<bool> {
+        self.sides.client_share().map(|_| self.sides.is_nearer_server())
     }
 
     /// The median round trip of handshakes, in nanoseconds.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use airmile_capture::application::ApplicationFormat;
 use airmile_model::{Direction, Record, printable_path};
 use airmile_packets::connections::Connection;
+use airmile_radio::detect::DetectOptions;
 use airmile_wire::compare::{RequestExchange, Sample, growth};
 
 use super::flows::{self, Captured};
@@ -25,8 +26,8 @@ use airmile_io::input::{Progress, comes_once};
 use airmile_io::probe_log::{ProbeLog, ProbeTransfer};
 use airmile_io::recognise::Kind;
 
-/// Minimum bytes of a transfer (chosen here, as for detected transfers).
-pub(super) const LEAST_BYTES: u64 = 20_000;
+/// Minimum bytes of a transfer, as of detected ones.
+pub(super) const LEAST_BYTES: u64 = DetectOptions::MIN_BYTES;
 /// An application reads a byte later than the capture shows it: tolerance on both sides (chosen
 /// here).
 const SLACK_NS: i64 = 50_000_000;
@@ -59,7 +60,7 @@ pub(super) struct Run {
     /// The host that restarts slow start, by its captures.
     pub(super) restarter: Restarter,
     /// Whether its captures are nearer to the server than to the phone; `None` if unknown.
-    pub(super) at_server: Option<bool>,
+    pub(super) nearer_server: Option<bool>,
 }
 
 /// The files of a run by kind.
@@ -144,10 +145,8 @@ pub(super) fn gather(path: &Path, options: &RadioOptions, progress: &Progress) -
         run.files.extend(part.files);
         run.seen_by.extend(part.seen_by);
         run.server_restarts |= part.server_restarts;
-        run.at_server = run.at_server.or(part.at_server);
-        if run.restarter != part.restarter {
-            run.restarter = Restarter::SenderOrMiddlebox;
-        }
+        run.nearer_server = run.nearer_server.or(part.nearer_server);
+        run.restarter = run.restarter.agreed(part.restarter);
     }
     run.seen_by.sort_unstable();
     run.seen_by.dedup();
@@ -168,7 +167,7 @@ fn one_run(
     let mut run = Run {
         name,
         server_restarts,
-        at_server: captured.iter().find_map(Captured::is_at_server),
+        nearer_server: captured.iter().find_map(Captured::is_nearer_server),
         ..Run::default()
     };
     if files.radio || files.application {

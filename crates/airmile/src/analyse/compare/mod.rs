@@ -395,10 +395,10 @@ fn conclude(runs: Vec<Run>, groups: &[Group], by_port: bool, seed: u64) -> Compa
 fn restarter(runs: &[Run], groups: &[Group], about: &[usize], against: &[usize]) -> Restarter {
     let of = |at: &usize| groups.get(*at);
     let is_about = |run: &&Run| about.iter().filter_map(of).any(|g| g.runs.contains(&run.name));
-    let mut captured = runs.iter().filter(is_about).map(|run| run.restarter);
-    let first = captured.next().unwrap_or(Restarter::SenderOrMiddlebox);
-    if first != Restarter::SenderOrMiddlebox && captured.all(|other| other == first) {
-        return first;
+    let captured = runs.iter().filter(is_about).map(|run| run.restarter);
+    let captured = captured.reduce(Restarter::agreed).unwrap_or_default();
+    if captured != Restarter::SenderOrMiddlebox {
+        return captured;
     }
     let pairs = about.iter().flat_map(|a| against.iter().map(move |b| (a, b)));
     let by_port = pairs.filter_map(|(a, b)| of(a).zip(of(b))).all(|(a, b)| {

@@ -9,8 +9,8 @@ use crate::analyse::radio::{Missing, MissingKind};
 use crate::fact::Restarter;
 use crate::wording::{page_cause_by, time};
 
-/// A cause is mentioned from this share of a group's time on (chosen here).
-const WORTH_NAMING: f64 = 0.1;
+/// Restarts confirm a verdict from this share of a group's time on (chosen here).
+const CONFIRMED_FROM: f64 = 0.1;
 
 /// The note on a server whose own restarts hide a middlebox's.
 pub(super) const SERVER_RESTARTS: &str = "the server's own kernel restarts slow start after \
@@ -39,6 +39,13 @@ pub(super) fn says(
     groups: &[ComparedGroup],
     notes: &[String],
 ) -> String {
+    let are = if about.len() == 1 { "is" } else { "are" };
+    let rate = |names: &[String]| {
+        let [name] = names else { return None };
+        let group = groups.iter().find(|group| group.name == *name)?;
+        Some(group.finding.late_rate_bps?.value / 1e6)
+    };
+    let rates = rate(about).zip(rate(against));
     let (about, against) = (list(about), list(against));
     match verdict {
         CompareVerdict::MiddleboxRestarts => format!(
@@ -53,21 +60,13 @@ pub(super) fn says(
             format!("Slow start restarts after pauses in {about}, not in {against}: {by}.")
         }
         CompareVerdict::Throttling => {
-            let of = |name: &str| {
-                let group =
-                    groups.iter().find(|group| list(std::slice::from_ref(&group.name)) == name)?;
-                Some(group.finding.late_rate_bps?.value / 1e6)
-            };
-            let rates = of(&about).zip(of(&against)).map_or_else(String::new, |(own, other)| {
+            let rates = rates.map_or_else(String::new, |(own, other)| {
                 format!(" ({own:.2} Mbit/s; the other gets {other:.2})")
             });
             format!(
-                "{} limited to a lower rate than {against}{rates}, and neither by the downlink \
+                "{} {are} limited to a lower rate than {against}{rates}, and neither by the downlink \
                  nor by a restart: throttling, or a slower path there.",
-                starts_upper(&format!(
-                    "{about} {}",
-                    if about.contains(" and ") { "are" } else { "is" }
-                ))
+                starts_upper(&about)
             )
         }
         CompareVerdict::NoDifference => {
@@ -128,20 +127,20 @@ pub(super) fn servers_differ(verdict: CompareVerdict, groups: &[ComparedGroup]) 
     apart.then(|| format!("the groups' servers differ: {what}"))
 }
 
-/// A note if packets were captured at the server: its client may be a middlebox.
+/// A note if packets were captured nearer to the server: its client may be a middlebox.
 pub(super) fn captured_at_server(runs: &[Run]) -> Option<String> {
-    let of = |wanted| runs.iter().find(|run| run.at_server == Some(wanted));
+    let of = |wanted| runs.iter().find(|run| run.nearer_server == Some(wanted));
     let server = &of(true)?.name;
     Some(match of(false) {
         Some(phone) => format!(
-            "the captures are from different places, {} near the phone and {server} near the \
+            "the captures are from different places, {} nearer to the phone and {server} nearer to the \
              server: the difference may be the way between them, such as a middlebox that splits \
              connections",
             phone.name
         ),
         None => format!(
-            "{server} was captured near the server: rates are of what is acknowledged, by the \
-             phone or by a middlebox that splits connections"
+            "{server} was captured nearer to the server than to the phone: rates are of what is \
+             acknowledged, by the phone or by a middlebox that splits connections"
         ),
     })
 }
@@ -158,7 +157,7 @@ pub(super) fn shown_by_a_diagnosis(
         .filter(|group| restarts && about.contains(&group.name))
         .filter_map(|group| {
             let cause = group.causes.iter().find(|c| c.cause == "slow_start_restart")?;
-            (cause.share >= WORTH_NAMING).then(|| {
+            (cause.share >= CONFIRMED_FROM).then(|| {
                 format!(
                     "{} ({:.0} %)",
                     list(std::slice::from_ref(&group.name)),
@@ -241,5 +240,18 @@ mod tests {
         check(&["a", "b", "c"], "a, b and c");
         check(&["a", "port 80"], "a and port 80");
         check(&[], "");
+    }
+
+    /// A run's directory may be named like a list.
+    #[test]
+    fn a_name_with_and_is_one_name() {
+        let check = |names: &[&str], expected: &str| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            let verdict = (CompareVerdict::Throttling, Restarter::SenderOrMiddlebox);
+            let says = says(verdict, &names, &["free".to_owned()], &[], &[]);
+            assert!(says.starts_with(expected), "{says}");
+        };
+        check(&["before and after"], "Before and after is limited to a lower rate than free");
+        check(&["port 80", "port 443"], "Ports 80 and 443 are limited to a lower rate than free");
     }
 }

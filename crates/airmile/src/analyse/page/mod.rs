@@ -7,6 +7,7 @@
 
 mod connections;
 mod graph;
+mod judge;
 mod parts;
 mod phases;
 mod select;
@@ -17,28 +18,19 @@ mod unlogged;
 use std::collections::BTreeMap;
 
 use airmile_capture::application::ApplicationFormat;
-use airmile_model::{AppTransfer, ApplicationLog, PageCause, RequestPhase, TimeBase, TransferKind};
+use airmile_model::{PageCause, RequestPhase, TimeBase, TransferKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::connections::{Packets, QueuedFirstByte};
+use self::connections::Packets;
 pub use self::graph::Milestone;
-use self::graph::{Graph, Step};
-use self::parts::{Part, Requests};
-use self::select::{PageLoad, page_loads};
-use super::application::has_phases;
+use self::judge::judge;
+use self::select::page_loads;
 use super::diagnose::Diagnosis;
 use super::radio::RadioAnalysis;
-use crate::fact::WaitDoubt;
 use crate::session::Application;
-use crate::wording;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
-
-/// A saving is reported for a cause from this share of the wait on (chosen here).
-const WORTH_SAVING: f64 = 0.02;
-/// A smaller saving rounds to 0 % (chosen here).
-const MIN_SAVING: f64 = 0.005;
 
 /// The load of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -230,200 +222,4 @@ impl Page {
             ..self
         }
     }
-}
-
-/// Judges one page.
-fn judge(
-    load: &PageLoad<'_>,
-    log: &ApplicationLog,
-    packets: Option<&Packets>,
-    answer: &RadioAnalysis,
-) -> Page {
-    let requests = parts::requests(load, log, packets);
-    let seen = requests.connections.iter().any(Option::is_some);
-    let queued = packets.and_then(|packets| longest_queue(packets, &requests));
-    let doubts = requests.doubts.clone();
-    let graph = Graph::new(load, requests);
-    let ms = |ns: i64| ns as f64 / 1e6;
-    let since = |ns: i64| ms(ns.saturating_sub(load.start_ns));
-    let id = |at: usize| load.requests.get(at).map(|request| request.id.clone());
-    let url = |at: usize| load.requests.get(at).map(|request| shown(request, answer));
-    let wait_ns = graph.wait_ns();
-    let path = graph.critical_path();
-    let mut shares: BTreeMap<PageCause, i64> = BTreeMap::new();
-    for step in &path {
-        *shares.entry(step.cause).or_default() += step.to_ns - step.from_ns;
-    }
-    let longest = leading(&shares);
-    // A log alone does not show whether a link was busy.
-    let can_save = |cause: PageCause| match cause {
-        PageCause::Transfer => seen,
-        _ => !matches!(cause, PageCause::Unlogged | PageCause::Unknown),
-    };
-    let mut savings: Vec<PageSaving> = shares
-        .iter()
-        .filter(|(cause, ns)| can_save(**cause) && **ns as f64 >= WORTH_SAVING * wait_ns as f64)
-        .filter_map(|(cause, _)| {
-            let saves_ms = ms(graph.saves_ns(*cause));
-            let largest = graph.largest(*cause, &path);
-            let request_ms = largest.map_or(0.0, |(_, ns)| ms(ns));
-            let request = largest.and_then(|(at, _)| url(at));
-            let says =
-                wording::page_saving(*cause, saves_ms, ms(wait_ns), request.as_deref(), request_ms);
-            let request = largest.and_then(|(at, _)| id(at));
-            (saves_ms >= MIN_SAVING * ms(wait_ns)).then_some(PageSaving {
-                cause: *cause,
-                saves_ms,
-                request,
-                request_ms,
-                says,
-            })
-        })
-        .collect();
-    savings.sort_by(|a, b| b.saves_ms.total_cmp(&a.saves_ms));
-    let most = savings.first().filter(|_| can_save(longest));
-    let verdict = most.map_or(longest, |most| most.cause);
-    let own_url = load.page.and_then(|page| page.url.as_deref());
-    let page_url = own_url.map(|url| answer.shown(url)).or_else(|| url(0)).unwrap_or_default();
-    let shares_ms: BTreeMap<PageCause, f64> =
-        shares.iter().map(|(cause, ns)| (*cause, ms(*ns))).collect();
-    let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
-    let doubt = by_phases.then(|| doubt_of(&path, &doubts));
-    let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, doubt);
-    if let Some(most) = most.filter(|_| verdict != longest) {
-        says.push_str(&wording::most_saved(verdict, most.saves_ms));
-    }
-    if let Some((at, ns)) = longest_failure(load, &path)
-        && ns as f64 >= WORTH_SAVING * wait_ns as f64
-        && let Some(one) = load.requests.get(at)
-    {
-        let error = one.error.as_deref().unwrap_or_default();
-        let lasted_ms = ms(one.end_ns.saturating_sub(one.start_ns));
-        says.push_str(&wording::failed_request(&shown(one, answer), lasted_ms, error));
-    }
-    if let Some((at, one)) =
-        queued.filter(|(_, one)| one.queued_ns as f64 >= WORTH_SAVING * wait_ns as f64)
-    {
-        says.push_str(&wording::queued_first_byte(
-            &url(at).unwrap_or_default(),
-            [one.wait_ns, one.queued_ns, one.round_trip_ns].map(ms),
-            one.others,
-        ));
-    }
-    let undecided = packets.filter(|_| seen).and_then(Packets::undecided_link);
-    if let Some([radio, wireline]) = undecided {
-        says.push_str(&wording::slow_link(&shares_ms, ms(wait_ns), radio, wireline));
-    }
-    let critical: Vec<bool> = graph.on_path(&path);
-    let each = load.requests.iter().enumerate().zip(critical);
-    let requests = each.map(|((at, request), critical)| {
-        let parts = graph.parts(at);
-        let mut own: BTreeMap<PageCause, i64> = BTreeMap::new();
-        for part in parts {
-            *own.entry(part.cause).or_default() += part.ns();
-        }
-        PageRequest {
-            id: request.id.clone(),
-            url: shown(request, answer),
-            kind: request.kind,
-            protocol: request.protocol.clone(),
-            connection: request.connection.clone(),
-            bytes: request.bytes,
-            failed: request.failed,
-            start_ms: since(request.start_ns),
-            end_ms: since(request.end_ns),
-            waited_for: graph.waited_for(at).and_then(id),
-            critical,
-            cause: leading(&own),
-            parts: parts.iter().map(|part| document(part, load.start_ns, &id)).collect(),
-        }
-    });
-    Page {
-        id: load.id.clone(),
-        url: page_url,
-        grouped_by: load.grouped_by,
-        start_us: (log.scale.base == TimeBase::Wall).then(|| load.start_ns.div_euclid(1_000)),
-        milestone: graph.milestone,
-        wait_ms: ms(wait_ns),
-        first_paint_ms: load.page.and_then(|page| page.first_paint_ms),
-        content_loaded_ms: load.page.and_then(|page| page.content_loaded_ms),
-        load_ms: load.page.and_then(|page| page.loaded_ms).unwrap_or_else(|| ms(load.last_ns())),
-        bytes: load.requests.iter().filter_map(|one| one.bytes).fold(0, u64::saturating_add),
-        verdict,
-        says,
-        evidence: match packets {
-            Some(packets) if packets.has_radio() => "radio",
-            Some(_) if seen => "packets",
-            _ => "log",
-        },
-        shares: shares_ms.iter().map(|(cause, ms)| (cause.as_str(), *ms)).collect(),
-        savings,
-        critical_path: path
-            .iter()
-            .map(|step| PathStep {
-                request: step.request.and_then(id),
-                from_ms: since(step.from_ns),
-                to_ms: since(step.to_ns),
-                phase: step.phase,
-                cause: step.cause,
-            })
-            .collect(),
-        requests: requests.collect(),
-    }
-}
-
-/// The failed request with the longest unknown time on a path, and that time.
-fn longest_failure(load: &PageLoad<'_>, path: &[Step]) -> Option<(usize, i64)> {
-    let unknown = path.iter().filter(|step| step.cause == PageCause::Unknown);
-    let failed = unknown.filter_map(|step| {
-        load.requests.get(step.request?)?.error.as_ref()?;
-        Some((step.request?, step.to_ns - step.from_ns))
-    });
-    failed.max_by_key(|(_, ns)| *ns)
-}
-
-/// What the unknown time of a path may be.
-fn doubt_of(path: &[Step], doubts: &[WaitDoubt]) -> WaitDoubt {
-    let unknown = path.iter().filter(|step| step.cause == PageCause::Unknown);
-    let each = unknown.filter_map(|step| doubts.get(step.request?));
-    each.fold(WaitDoubt::default(), |all, one| WaitDoubt {
-        failed: all.failed || one.failed,
-        queue: all.queue || one.queue,
-        round_trip: all.round_trip || one.round_trip,
-    })
-}
-
-/// The request whose first byte waited longest in a queue, if the packets show any.
-fn longest_queue(packets: &Packets, requests: &Requests) -> Option<(usize, QueuedFirstByte)> {
-    let each = requests.parts.iter().zip(&requests.connections).enumerate();
-    let queued = each.filter_map(|(at, (parts, connection))| {
-        let waits = || parts.iter().filter(|part| part.phase == RequestPhase::Wait);
-        let span = (waits().next()?.from_ns, waits().next_back()?.to_ns);
-        let causes = waits().map(|part| (part.cause, part.ns()));
-        Some((at, packets.queued_first_byte((*connection)?, span, causes)?))
-    });
-    queued.max_by_key(|(_, one)| one.queued_ns)
-}
-
-/// The cause with the largest time; of equal ones the first.
-fn leading(shares: &BTreeMap<PageCause, i64>) -> PageCause {
-    let named = shares.iter().max_by_key(|(cause, ns)| (**ns, std::cmp::Reverse(**cause)));
-    named.map_or(PageCause::Unknown, |(cause, _)| *cause)
-}
-
-fn document(part: &Part, start_ns: i64, id: &dyn Fn(usize) -> Option<String>) -> RequestPart {
-    let since = |ns: i64| ns.saturating_sub(start_ns) as f64 / 1e6;
-    RequestPart {
-        phase: part.phase,
-        cause: part.cause,
-        from_ms: since(part.from_ns),
-        to_ms: since(part.to_ns),
-        blocked_by: part.blocked_by.and_then(id),
-    }
-}
-
-/// A request's URL as it may be printed, or its name.
-fn shown(request: &AppTransfer, answer: &RadioAnalysis) -> String {
-    let url = request.url.as_deref().map(|url| answer.shown(url));
-    url.filter(|url| !url.is_empty()).unwrap_or_else(|| request.id.clone())
 }

@@ -1,31 +1,26 @@
 //! Captures in addition to a modem log: what the senders of the phone's transfers waited for.
 
-mod heard;
-mod phone;
+mod restarts;
 mod seen;
-mod senders;
-mod server_side;
+mod sites;
 #[cfg(test)]
 mod tests;
-mod user;
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use airmile_model::{Cause, Direction, Transfer, TransferFinding};
+use airmile_packets::phone::{ONE_HOST_SHARE, Opening, Paths, Phone, PhoneReader, ServerView};
 use airmile_radio::detect::DetectOptions;
 use airmile_wire::attribute::{
     ArrivedEcn, Attribution, ByteBins, CaptureSite, EcnPath, Exchange, HiddenQueue, PathQueue,
-    RadioEvidence, ReceiveWindow, Shares, WaitTimeline, ecn_paths, exchanged,
+    RadioEvidence, ReceiveWindow, Shares, ecn_paths, exchanged,
 };
-use airmile_wire::clocks::{Aligned, Arrivals, ClockLine, Unaligned, between_points};
+use airmile_wire::clocks::{Arrivals, ClockLine};
 use airmile_wire::tcp::{PacketStudy, StudyOptions, Traced};
 
-use self::heard::{Heard, Paths};
-use self::phone::{Capture, Phone};
 use self::seen::SeenAt;
-use self::senders::Opening;
+use self::sites::Sites;
 use super::clocks::ClockReport;
 use crate::fact::Restarter;
 use crate::session::{Inputs, Sorted};
@@ -41,7 +36,7 @@ pub(crate) struct Wire {
     /// Of what the phone sends over TCP, and that payload; `None` unless captured at the phone.
     uploads: Option<(Attribution, ByteBins)>,
     /// Its transfers without time stamps, by the server's packets.
-    heard: Option<Heard>,
+    server_view: Option<ServerView>,
     /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
     others: ByteBins,
     /// Payload over TCP towards the phone.
@@ -100,9 +95,6 @@ const FEW_LOST: usize = 5;
 /// A connection belongs to a transfer if it started at most this long before it (chosen here: a few
 /// clock errors, and less than a round trip after the previous transfer).
 const OPENS_BEFORE_NS: i64 = 50_000_000;
-/// Parallel transfers belong to one host if it has this share of their bytes (chosen here: a
-/// phone's other traffic is small).
-const ONE_HOST_SHARE: f64 = 0.9;
 
 /// Separates captures from the other inputs, and from files that are not read, with a report of each.
 ///
@@ -139,7 +131,7 @@ impl Wire {
         let mut seen = Vec::new();
         let mut known = HashSet::new();
         for (at, path) in order.iter().filter_map(|at| Some((*at, captures.get(*at)?))) {
-            let mut capture = Capture::new(known, pause_ns);
+            let mut capture = PhoneReader::new(known, pause_ns);
             let mut study =
                 PacketStudy::new(StudyOptions { traced: Traced::All, ..StudyOptions::default() });
             let mut report = read_capture(path, progress, &mut |packet| {
@@ -170,116 +162,89 @@ impl Wire {
         Ok((wire, files.into_iter().flatten().collect()))
     }
 
-    fn of(name: String, mut first: Phone, rest: &[(String, Phone)]) -> Self {
-        let direct: Vec<Aligned> =
-            rest.iter().map(|(_, user)| between_points(&first.pairs(user))).collect();
-        let clocks = rest.iter().enumerate().map(|(at, (other, _))| {
-            let line = clock_of(at, &direct, rest);
-            ClockReport::of(other, &name, &line, false)
-        });
-        let clocks = clocks.collect();
-        // The server with the most of the phone's data.
-        let servers = || rest.iter().enumerate().filter(|(_, (_, user))| user.is_at_server());
-        let behind_restarts =
-            servers().map(|(_, (_, user))| user).find(|user| first.restarts_before(user));
-        let server =
-            servers().max_by_key(|(at, (_, user))| (first.shared_bytes(user), Reverse(*at)));
-        let server_name = server.map(|(_, (name, _))| name.clone());
-        let server = server.map(|(at, (_, user))| {
-            // A clock's offset is the same for all; its drift is applied where it is known.
-            (user, clock_of(at, &direct, rest).ok().filter(ClockLine::differs))
-        });
-        let server = server.as_ref().map(|(user, line)| (*user, line.as_ref()));
-        let behind = server.filter(|(user, _)| first.is_split_from(user));
-        let behind = behind.map(|(user, line)| waits_by(user, line));
+    fn of(name: String, first: Phone, rest: &[(String, Phone)]) -> Self {
+        let sites = Sites::of(&first, rest);
+        let server = sites.at_server(&first);
+        let behind = server.as_ref().filter(|server| first.is_split_from(server.phone));
+        let behind = behind.map(|server| server.phone.waits_on(server.line()));
         let is_split = behind.is_some();
-        let at_both = server.filter(|_| first.place == CaptureSite::Phone);
-        let paths = at_both.map(|(user, line)| Paths::between(&first, user, line));
-        let lacks_timestamps = first.lacks_timestamps() && first.place == CaptureSite::Phone;
-        let heard = at_both.zip(paths.as_ref()).filter(|_| !is_split);
-        let heard =
-            heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
-        let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
-        let arrived = at_both.filter(|_| !is_split);
-        let arrived = arrived.map(|(user, line)| {
-            let shared = first.shared_ecn(user);
-            ArrivedEcn { ecn: &user.ecn, line, base_ns, shared }
+        let is_at_phone = first.place == CaptureSite::Phone;
+        let at_both = server.as_ref().filter(|_| is_at_phone);
+        let paths = match at_both {
+            Some(server) => Paths::between(&first, server.phone, server.line()),
+            None => Paths { up: first.upload_queue(), ..Paths::default() },
+        };
+        // Behind a proxy that splits, the server's connections are not the phone's.
+        let whole = at_both.filter(|_| !is_split);
+        let server_view = whole
+            .and_then(|server| ServerView::of(&first, server.phone, server.line(), paths.base_ns));
+        let arrived = whole.map(|server| ArrivedEcn {
+            ecn: &server.phone.ecn,
+            line: server.line(),
+            base_ns: paths.base_ns,
+            shared: first.shared_ecn(server.phone),
         });
-        let paths = paths.unwrap_or_else(|| Paths { up: first.upload_queue(), ..Paths::default() });
         let has_server = server.is_some() || first.place == CaptureSite::Server;
-        let restarter = match server {
-            // A middlebox that splits connections looks like a server to a capture next to it.
-            _ if first.place == CaptureSite::Server => Restarter::SenderOrMiddlebox,
-            // What looks like a server and has the phone's own connections may be the middlebox.
-            Some((server, _)) => first.who_restarts(behind_restarts.unwrap_or(server)),
-            None => Restarter::SenderOrMiddlebox,
-        };
-        // Packets that leave the server arrive at the cell half a round trip later.
-        let delay_ns = match first.place {
-            CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
-                first.downstream_ns / 2
-            }
-            CaptureSite::Phone | CaptureSite::Inside => 0,
-        };
+        let restarter =
+            Restarter::of(&first, server.as_ref().map(|server| server.phone), sites.servers());
+        let delay_ns = delay_to_cell_ns(&first);
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = [Direction::Dl, Direction::Ul].map(|dir| first.openings(dir));
+        let [lost, lost_of_uploads] = [Direction::Dl, Direction::Ul].map(|dir| first.lost(dir));
         let policed = first.policed();
-        let lost = first.lost(Direction::Dl);
-        let sends = Attribution::new(std::mem::take(&mut first.sends), first.followed.clone())
-            .with_lost(first.lost(Direction::Ul))
-            .with_passed(first.sent.clone())
-            .with_answers(behind.clone().unwrap_or_default())
-            .with_round_trip(round_trip_ns);
+        let exchanges = first.exchanges().copied().collect();
         let reader_is_slow = first.waits_for_readers();
-        let sent = std::mem::take(&mut first.sent);
-        let uploads = (first.place == CaptureSite::Phone).then_some((sends, sent));
-        let n_lost = lost.len();
-        let is_heard = heard.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
-        let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
+        let has_only_uploads = first.has_only_uploads();
+        let has_most = server_view.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
+        let hides_queues = first.lacks_timestamps() && is_at_phone && !has_most;
+        let Phone { waits, uplink, sends, sent, followed, place, .. } = first;
+        let uploads = is_at_phone.then(|| {
+            let attribution = Attribution::new(sends, followed.clone())
+                .with_lost(lost_of_uploads)
+                .with_passed(sent.clone())
+                .with_answers(behind.clone().unwrap_or_default())
+                .with_round_trip(round_trip_ns);
+            (attribution, sent)
+        });
+        let loses = is_at_phone && lost.len() >= FEW_LOST;
+        let attribution = Attribution::new(waits.later(delay_ns), uplink)
             .with_lost(lost)
-            .with_unseen_lost(heard.iter().flat_map(|one| &one.lost))
-            .with_passed(first.followed.clone())
+            .with_unseen_lost(server_view.iter().flat_map(|one| &one.lost))
+            .with_passed(followed.clone())
             .with_policed(policed)
             .with_behind(behind.unwrap_or_default())
             .with_path(paths.down)
             .with_uplink_path(paths.up)
             .with_round_trip(round_trip_ns);
-        let at_server = first.place == CaptureSite::Server;
-        let attribution = if at_server { attribution.at_server() } else { attribution };
+        let at_server = place == CaptureSite::Server;
         Self {
-            attribution,
+            attribution: if at_server { attribution.at_server() } else { attribution },
             uploads,
-            heard,
+            server_view,
             others: first.others,
-            followed: first.followed,
+            followed,
             hosts: first.hosts.into_values().collect(),
-            answers: user::are_of_uploads(&first.answers, &first.arrivals, 0)
-                .then_some(first.answers),
-            exchanges: first
-                .connections
-                .iter()
-                .flat_map(|one| one.exchanges.iter())
-                .copied()
-                .collect(),
+            answers: has_only_uploads.then_some(first.answers),
+            exchanges,
             arrivals: first.arrivals,
+            clocks: sites.clocks(&name),
             name,
-            clocks,
             clock_error_ns: UNKNOWN_CLOCK_NS,
             is_aligned: false,
             round_trip_ns,
             empty_round_trip_ns,
             openings,
-            place: first.place,
+            place,
             restarter,
             has_server,
-            server: server_name,
+            server: server.as_ref().map(|server| server.name.to_owned()),
             is_split,
-            hides_queues: lacks_timestamps && !is_heard,
+            hides_queues,
             reader_is_slow,
-            loses: first.place == CaptureSite::Phone && n_lost >= FEW_LOST,
+            loses,
             hidden_queue: None,
-            ecn: ecn_paths(first.ecn, first.place, arrived),
+            ecn: ecn_paths(first.ecn, place, arrived),
         }
     }
 
@@ -304,7 +269,7 @@ impl Wire {
         self.reader_is_slow
     }
 
-    /// Whether arrivals tell more than its round trips and losses: of a queue that these do not show, or
+    /// Whether arrivals show more than its round trips and losses: of a queue that these do not show, or
     /// of what dropped the segments.
     pub(crate) const fn asks_arrivals(&self) -> bool {
         self.hides_queues || self.loses
@@ -404,7 +369,7 @@ impl Wire {
         }
         self.exchanges.iter_mut().for_each(|one| one.set_clock(line));
         self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
-        self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
+        self.server_view.iter_mut().for_each(|view| view.set_clock(line));
         self.others.set_clock(line);
         self.followed.set_clock(line);
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
@@ -458,37 +423,20 @@ impl Wire {
     ) -> Option<Shares> {
         let followed = self.followed.within(from_ns, to_ns);
         let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
-        let told = self.heard.as_ref().and_then(|heard| heard.waits(from_ns, to_ns, followed));
-        follows.then(|| match told {
-            Some(told) => self.attribution.split_told_by(told, from_ns, to_ns, Some(radio)),
+        let waits = self.server_view.as_ref().and_then(|view| view.waits(from_ns, to_ns, followed));
+        follows.then(|| match waits {
+            Some(waits) => self.attribution.split_with_waits(waits, from_ns, to_ns, Some(radio)),
             None => self.attribution.split(from_ns, to_ns, Some(radio)),
         })
     }
 }
 
-/// The offset of a capture's clock from the first one's: directly, from their common traffic
-/// (`direct`, for each), or via a capture between them, as at a proxy that splits, if that is more
-/// precise.
-fn clock_of(at: usize, direct: &[Aligned], captures: &[(String, Phone)]) -> Aligned {
-    let (own, (_, user)) = direct.get(at).zip(captures.get(at)).ok_or(Unaligned::Nothing)?;
-    let others = captures.iter().zip(direct).enumerate().filter(|(other, _)| *other != at);
-    let by_way = others.filter_map(|(_, ((_, between), there))| {
-        Some(there.as_ref().ok()?.then(&between_points(&between.pairs(user)).ok()?))
-    });
-    let found = own.iter().copied().chain(by_way).min_by_key(|line| line.error_ns);
-    found.map_or(*own, Ok)
-}
-
-/// A time on the reference clock of `line`.
-fn on_reference(line: Option<&ClockLine>, ns: i64) -> i64 {
-    line.map_or(ns, |line| line.to_reference(ns))
-}
-
-/// What the senders in a capture waited for, on the reference clock of `line`.
-fn waits_by(user: &Phone, line: Option<&ClockLine>) -> WaitTimeline {
-    let mut waits = user.waits.clone();
-    if let Some(line) = line {
-        waits.set_clock(line);
+/// How much later packets of a capture arrive at the cell: those that leave the server half a round trip.
+const fn delay_to_cell_ns(first: &Phone) -> i64 {
+    match first.place {
+        CaptureSite::Server | CaptureSite::Between | CaptureSite::Unknown => {
+            first.downstream_ns / 2
+        }
+        CaptureSite::Phone | CaptureSite::Inside => 0,
     }
-    waits
 }

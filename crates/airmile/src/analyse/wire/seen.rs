@@ -2,10 +2,10 @@
 
 use airmile_io::FileReport;
 use airmile_io::error::Result;
+use airmile_packets::phone::Phone;
 use airmile_wire::clocks::{Unaligned, between_points};
 
 use super::super::belong;
-use super::phone::Phone;
 
 /// The phone in several captures.
 pub(super) struct SeenAt {
@@ -61,7 +61,7 @@ impl SeenAt {
         for (other, user) in &self.rest {
             if !self.first.shares_data_with(user) {
                 belong::check_strangers(own, (other, &user.arrivals))?;
-            } else if self.first.same_connections(user).is_empty()
+            } else if !self.first.shares_connections_with(user)
                 && self.first.passages(user).is_empty()
             {
                 let split = self.first.may_be_split_from(user);

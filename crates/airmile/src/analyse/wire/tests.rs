@@ -8,7 +8,7 @@ impl Wire {
         Self {
             attribution: Attribution::default(),
             uploads: None,
-            heard: None,
+            server_view: None,
             others: ByteBins::default(),
             followed: ByteBins::default(),
             hosts: Vec::new(),

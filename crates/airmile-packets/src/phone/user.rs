@@ -6,14 +6,14 @@ use airmile_model::packet::Address;
 use airmile_wire::attribute::{ByteBins, UserEcn, WaitTimeline};
 use airmile_wire::clocks::Arrivals;
 
-use super::server_side::{Ends, ServerSide};
+use super::connection::{Ends, PhoneConnection};
 
 /// Numbers of users first seen with QUIC, separate from the engine's.
 pub(super) const OF_QUIC: u64 = 1 << 63;
 /// Connections over TCP whose round trips a new one to the same port of the same server takes, the newest ones, and the time
 /// since their last packet (chosen here: a path stays the same for that long).
-const MOST_BESIDE: usize = 16;
-const BESIDE_NS: i64 = 10_000_000_000;
+const MOST_PARALLEL: usize = 16;
+const PARALLEL_NS: i64 = 10_000_000_000;
 
 /// One user of a capture.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) struct User {
     pub(super) dl_bytes: u64,
     /// It has a connection that is also in another capture.
     pub(super) known: bool,
-    pub(super) connections: BTreeMap<u64, ServerSide>,
+    pub(super) connections: BTreeMap<u64, PhoneConnection>,
     pub(super) ecn: UserEcn,
     pub(super) arrivals: Arrivals,
     /// All packets that came, until there is much data among them.
@@ -49,17 +49,17 @@ pub(super) fn are_of_uploads(all: &Arrivals, data: &Arrivals, but: usize) -> boo
 
 impl User {
     /// A new connection between two ends. A queue that stands when it begins is in all of its round
-    /// trips, but not in the least one of a connection beside it.
-    pub(super) fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> ServerSide {
-        let mut new = ServerSide { ends, ..ServerSide::default() };
-        let latest = self.connections.range(..OF_QUIC).rev().take(MOST_BESIDE);
+    /// trips, but not in the least one of a connection in parallel.
+    pub(super) fn connection_to(&self, ends: Option<Ends>, at_ns: i64) -> PhoneConnection {
+        let mut new = PhoneConnection { ends, ..PhoneConnection::default() };
+        let latest = self.connections.range(..OF_QUIC).rev().take(MOST_PARALLEL);
         let server = |ends: Option<Ends>| ends.map(|ends| ends[1]);
-        let beside = latest.map(|(_, one)| one).filter(|one| server(one.ends) == server(ends));
-        let recent = beside.filter(|one| {
-            one.story.latest_ns().is_some_and(|ns| at_ns.saturating_sub(ns) < BESIDE_NS)
+        let same_port = latest.map(|(_, one)| one).filter(|one| server(one.ends) == server(ends));
+        let recent = same_port.filter(|one| {
+            one.sender.latest_ns().is_some_and(|ns| at_ns.saturating_sub(ns) < PARALLEL_NS)
         });
-        if let Some(ns) = recent.filter_map(|one| one.story.present_upstream_rtt_ns()).min() {
-            new.story.note_upstream_rtt_ns(ns);
+        if let Some(ns) = recent.filter_map(|one| one.sender.present_upstream_rtt_ns()).min() {
+            new.sender.note_upstream_rtt_ns(ns);
         }
         new
     }

@@ -1,18 +1,19 @@
+use std::collections::HashSet;
+
 use airmile_model::TcpEventKind;
-use airmile_model::packet::SeqNum;
+use airmile_model::packet::{SeqNum, TcpFlags};
 use airmile_wire::attribute::{Marks, Reason};
 use airmile_wire::clocks::between_points;
-use airmile_wire::tcp::TracedAck;
+use airmile_wire::tcp::{TracedAck, TracedPacket};
 
-use super::super::heard::{Heard, Paths};
-
+use super::reader::MOST_USERS;
 use super::*;
 
 /// Of a thousand clients of a server, those with the most bytes are kept, and the
 /// one that the phone's own capture has shown.
 #[test]
 fn a_server_with_many_clients() {
-    let mut capture = Capture::new(HashSet::from([77]), Some(500_000_000));
+    let mut capture = PhoneReader::new(HashSet::from([77]), Some(500_000_000));
     for user in 0..1000_u64 {
         let isn = if user == 3 { 77 } else { 1_000_000 + user as u32 };
         for (seq, flags, bytes) in [(isn, TcpFlags::SYN, 0), (isn + 1, TcpFlags::ACK, user)] {
@@ -40,7 +41,7 @@ fn a_server_with_many_clients() {
 #[test]
 fn without_a_pause_there_are_no_exchanges() {
     for (pause_ns, expected) in [(None, 0), (Some(500 * MS), 1)] {
-        let mut capture = Capture::new(HashSet::new(), pause_ns);
+        let mut capture = PhoneReader::new(HashSet::new(), pause_ns);
         for n in 0..1_000 {
             let (dir, at_ns) = (Direction::Dl, n * MS);
             let (payload_bytes, new_bytes) = (1_000, 1_000);
@@ -127,7 +128,7 @@ fn seen_of(
         }
     }
     packets.sort_by_key(|(at_ns, ..)| *at_ns);
-    let mut capture = Capture::default();
+    let mut capture = PhoneReader::default();
     for (_, ends, packet) in packets.into_iter().filter(|one| dirs.contains(&one.2.dir)) {
         let down = packet.dir == Direction::Dl;
         capture.ends = Some(if down { [ends[1], ends[0]] } else { ends });
@@ -145,24 +146,24 @@ fn files_of_one_direction_each_are_no_parts() {
 }
 
 /// The phone's and the server's view of connections that the server has, 20 ms away.
-fn heard(phone: &[Connection], server: &[Connection]) -> Heard {
-    Heard::of(&seen(phone, 0, 0, 0), &seen(server, 20, -20, 0), None, 20 * MS).unwrap()
+fn view(phone: &[Connection], server: &[Connection]) -> ServerView {
+    ServerView::of(&seen(phone, 0, 0, 0), &seen(server, 20, -20, 0), None, 20 * MS).unwrap()
 }
 
 /// Whether the server's waits count for all that came to the phone in a span.
-fn counts(heard: &Heard, phone: &[Connection], span_ms: (i64, i64)) -> bool {
+fn counts(view: &ServerView, phone: &[Connection], span_ms: (i64, i64)) -> bool {
     let (from_ns, to_ns) = (span_ms.0 * MS, span_ms.1 * MS);
     let all_bytes = seen(phone, 0, 0, 0).followed.within(from_ns, to_ns);
-    heard.waits(from_ns, to_ns, all_bytes).is_some()
+    view.waits(from_ns, to_ns, all_bytes).is_some()
 }
 
 #[test]
 fn the_servers_waits_count_for_its_own_data() {
-    assert!(counts(&heard(&[ONE], &[ONE]), &[ONE], (0, 2_100)));
+    assert!(counts(&view(&[ONE], &[ONE]), &[ONE], (0, 2_100)));
     // It has a third of the connection.
     let part = Connection { segments: 70, ..ONE };
     let (phone, server) = (seen(&[ONE], 0, 0, 0), seen(&[part], 20, -20, 0));
-    assert!(Heard::of(&phone, &server, None, 20 * MS).is_none());
+    assert!(ServerView::of(&phone, &server, None, 20 * MS).is_none());
 }
 
 /// The phone loads from another server, too: later, and at the same time.
@@ -171,20 +172,20 @@ fn the_data_of_another_server_waits_for_other_things() {
     let other = Connection { server: [192, 0, 2, 9], isn: 2_000, ..ONE };
     let later = Connection { begin_ms: 3_000, ..other };
     let both = [ONE, later];
-    let by_one = heard(&both, &[ONE]);
+    let by_one = view(&both, &[ONE]);
     assert!(counts(&by_one, &both, (0, 2_100)));
     assert!(!counts(&by_one, &both, (3_000, 5_100)));
-    assert!(!counts(&heard(&[ONE, other], &[ONE]), &[ONE, other], (0, 2_100)));
+    assert!(!counts(&view(&[ONE, other], &[ONE]), &[ONE, other], (0, 2_100)));
 }
 
 /// Behind a translation others use the phone's address: the server's waits are also theirs.
 #[test]
 fn others_behind_the_same_address_have_waits_of_their_own() {
     let neighbour = Connection { isn: 3_000, ..ONE };
-    assert!(!counts(&heard(&[ONE], &[ONE, neighbour]), &[ONE], (0, 2_100)));
+    assert!(!counts(&view(&[ONE], &[ONE, neighbour]), &[ONE], (0, 2_100)));
     // Before it comes, and when the server's capture goes on after the phone's.
     let late = Connection { begin_ms: 2_500, ..neighbour };
-    assert!(counts(&heard(&[ONE], &[ONE, late]), &[ONE], (0, 2_100)));
+    assert!(counts(&view(&[ONE], &[ONE, late]), &[ONE], (0, 2_100)));
 }
 
 /// The waits are on the phone's clock; one wrong pair moves nothing.
@@ -195,14 +196,14 @@ fn a_servers_clock_may_differ() {
     let mut paths = Paths::between(&phone, &server, Some(&line));
     // Clocks are aligned so that both directions take the same time.
     assert!((paths.base_ns - 20 * MS).abs() < MS, "{}", paths.base_ns);
-    let by_other_clock = Heard::of(&phone, &server, Some(&line), paths.base_ns).unwrap();
-    let spans = |heard: &Heard| {
-        let waits = heard.waits(0, 2_100 * MS, 0).unwrap();
+    let by_other_clock = ServerView::of(&phone, &server, Some(&line), paths.base_ns).unwrap();
+    let spans = |view: &ServerView| {
+        let waits = view.waits(0, 2_100 * MS, 0).unwrap();
         let rounded = |ns: i64| (ns + MS / 2).div_euclid(MS);
         let spans = waits.spans().iter();
         spans.map(|one| (rounded(one.from_ns), rounded(one.to_ns), one.reason)).collect::<Vec<_>>()
     };
-    assert_eq!(spans(&by_other_clock), spans(&heard(&[ONE], &[ONE])));
+    assert_eq!(spans(&by_other_clock), spans(&view(&[ONE], &[ONE])));
     let mut stepped = seen(&[ONE], 20, -20, 5_000);
     let marks = stepped.connections.first_mut().unwrap();
     marks.down = (0..200).fold(Marks::default(), |mut marks, n| {
@@ -217,10 +218,10 @@ fn a_servers_clock_may_differ() {
 
 /// A connection with time stamps whose last ten segments the server sends again after a second: their
 /// first copies were lost, or else arrived.
-fn sent_again(are_lost: bool) -> Option<Heard> {
+fn sent_again(are_lost: bool) -> Option<ServerView> {
     let capture = |at_phone: bool| {
         let (down_ms, up_ms) = if at_phone { (20, 20) } else { (0, 40) };
-        let mut capture = Capture::default();
+        let mut capture = PhoneReader::default();
         let ends = [(CLIENT, 5_000), ([192, 0, 2, 1], 443)];
         let ends = ends.map(|(to, port)| (Address::v4(to), port));
         let mut push =
@@ -270,7 +271,7 @@ fn sent_again(are_lost: bool) -> Option<Heard> {
         }
         capture.finish(false).remove(0)
     };
-    Heard::of(&capture(true), &capture(false), None, 20 * MS)
+    ServerView::of(&capture(true), &capture(false), None, 20 * MS)
 }
 
 /// The phone sees a pause and then new data; if the first copies arrived, nothing was lost.
@@ -286,12 +287,12 @@ fn the_server_shows_losses_of_all_that_followed() {
 
 /// A connection that begins while another one of that server has filled the uplink.
 #[test]
-fn a_new_connection_knows_the_path_of_those_beside_it() {
-    let beside = Connection { isn: 4_000, begin_ms: 1_000, ..ONE };
-    let phone = seen(&[ONE, beside], 0, 0, 0);
-    let upstream = |n: usize| phone.connections.get(n).unwrap().story.upstream_rtt_ns();
+fn a_new_connection_knows_the_path_of_parallel_ones() {
+    let parallel = Connection { isn: 4_000, begin_ms: 1_000, ..ONE };
+    let phone = seen(&[ONE, parallel], 0, 0, 0);
+    let upstream = |n: usize| phone.connections.get(n).unwrap().sender.upstream_rtt_ns();
     assert_eq!((upstream(0), upstream(1)), (Some(40 * MS), Some(40 * MS)));
-    let mut capture = Capture::default();
+    let mut capture = PhoneReader::default();
     for (flow, at_ms, server, port) in
         [(1, 0, 1, 443), (2, 900, 1, 443), (3, 900, 9, 443), (4, 900, 1, 80)]
     {
@@ -321,14 +322,14 @@ fn a_new_connection_knows_the_path_of_those_beside_it() {
         capture.push(&packet(at_ms + answer_ms, Direction::Dl));
     }
     let phone = capture.finish(false).remove(0);
-    let upstream = phone.connections.iter().map(|one| one.story.upstream_rtt_ns().unwrap() / MS);
+    let upstream = phone.connections.iter().map(|one| one.sender.upstream_rtt_ns().unwrap() / MS);
     assert_eq!(upstream.collect::<Vec<_>>(), [40, 40, 400, 400]);
 }
 
 /// An upload of 2 s, seen at the phone, or at a server that its packets reach 60 ms later, and whose own
 /// packets take 20 ms back; the clock is ahead by some time.
 fn upload(at_server: bool, ahead_ms: i64) -> Phone {
-    let mut capture = Capture::new(HashSet::new(), Some(500_000_000));
+    let mut capture = PhoneReader::new(HashSet::new(), Some(500_000_000));
     let ends = [(CLIENT, 5_000), (ONE.server, 5_001)].map(|(to, port)| (Address::v4(to), port));
     let mut add = |sent_ms: i64, dir, flags, bytes: u32, sent: i64, acked: i64| {
         let way_ms = if dir == Direction::Ul { 60 } else { -20 };
@@ -384,7 +385,7 @@ fn parts_of_a_capture_join_their_uploads() {
 /// Whether two uploads wait for slow readers: one whose reader frees two segments each time, of 40, and
 /// one whose reader frees ten of ten.
 fn waits_for_readers(slow_flights: i64, fast_flights: i64) -> bool {
-    let mut capture = Capture::new(HashSet::new(), Some(500_000_000));
+    let mut capture = PhoneReader::new(HashSet::new(), Some(500_000_000));
     let flows = [(1, slow_flights, 2, 40), (2, fast_flights, 10, 10)];
     for (flow, flights, segments, window) in flows {
         let mut sent = 0;

@@ -7,17 +7,19 @@ use airmile_wire::attribute::{
 };
 use airmile_wire::tcp::TracedPacket;
 
-use super::phone::Phone;
-use super::server_side::ServerSide;
+use super::Phone;
+use super::connection::PhoneConnection;
 
 /// A connection's start.
 #[derive(Debug)]
-pub(super) struct Opening {
-    pub(super) begun_ns: i64,
-    pub(super) windows: Vec<ReceiveWindow>,
+pub struct Opening {
+    /// When, in nanoseconds.
+    pub begun_ns: i64,
+    /// How the window of the receiver grew.
+    pub windows: Vec<ReceiveWindow>,
 }
 
-impl ServerSide {
+impl PhoneConnection {
     /// Takes a packet as the phone's own sender sees it, unless round trips show that the capture is
     /// the server's. Appends what its uploads waited for, and their payload.
     pub(super) fn send(
@@ -27,7 +29,7 @@ impl ServerSide {
         held: &mut Vec<WaitSpan>,
         into: (&mut WaitTimeline, &mut ByteBins),
     ) {
-        if self.story.is_at_server() {
+        if self.sender.is_at_server() {
             (self.sending, self.uploads) = (None, Uploads::default());
             return;
         }
@@ -46,13 +48,14 @@ impl Phone {
     pub(super) fn senders(&self, dir: Direction) -> impl Iterator<Item = &SenderModel> + Clone {
         let connections = self.connections.iter().filter(|_| self.place != CaptureSite::Inside);
         connections.filter_map(move |one| match dir {
-            Direction::Dl => Some(&one.story),
+            Direction::Dl => Some(&one.sender),
             Direction::Ul => one.sending.as_ref(),
         })
     }
 
     /// Whether most of its uploads' waits for windows were for readers that are slow.
-    pub(super) fn waits_for_readers(&self) -> bool {
+    #[must_use]
+    pub fn waits_for_readers(&self) -> bool {
         let waits = self.senders(Direction::Ul).map(SenderModel::window_waits);
         let sum = |of: usize| waits.clone().map(|each| u64::from(each[of])).sum::<u64>();
         2 * sum(1) > sum(0)
@@ -60,7 +63,8 @@ impl Phone {
 
     /// When its connections started, in nanoseconds, and how windows of their receivers of data in a
     /// direction grew; in order.
-    pub(super) fn openings(&self, dir: Direction) -> Vec<Opening> {
+    #[must_use]
+    pub fn openings(&self, dir: Direction) -> Vec<Opening> {
         let mut openings: Vec<Opening> = self
             .senders(dir)
             .filter(|sender| !sender.windows().is_empty())
@@ -72,12 +76,14 @@ impl Phone {
     }
 
     /// When policers acted on its connections.
-    pub(super) fn policed(&self) -> Vec<PolicedSpan> {
+    #[must_use]
+    pub fn policed(&self) -> Vec<PolicedSpan> {
         self.senders(Direction::Dl).filter_map(SenderModel::policed).collect()
     }
 
     /// Retransmitted segments of a direction.
-    pub(super) fn lost(&self, dir: Direction) -> Vec<LostSegment> {
+    #[must_use]
+    pub fn lost(&self, dir: Direction) -> Vec<LostSegment> {
         self.senders(dir).flat_map(SenderModel::lost).copied().collect()
     }
 }

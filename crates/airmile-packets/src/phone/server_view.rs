@@ -7,27 +7,24 @@ use std::ptr;
 use airmile_wire::attribute::{ByteBins, LostSegment, PathQueue, WaitTimeline, base_delay_ns};
 use airmile_wire::clocks::ClockLine;
 
-use super::phone::Phone;
-use super::server_side::{Index, ServerSide};
-use super::{ONE_HOST_SHARE, on_reference, waits_by};
-use crate::fact::Restarter;
-
-/// If the server's own packets show less than this share of the slow starts after idle time that
-/// the phone sees, another host causes them (chosen here).
-const OWN_RESTARTS: f64 = 0.34;
+use super::connection::{Index, PhoneConnection};
+use super::{ONE_HOST_SHARE, Phone};
 
 /// Queueing between phone and server, as captures at both show it.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
-    pub(super) down: PathQueue,
-    pub(super) up: PathQueue,
+pub struct Paths {
+    /// Towards the phone.
+    pub down: PathQueue,
+    /// Away from it.
+    pub up: PathQueue,
     /// Delay of a packet from the server to the phone without a queue, in nanoseconds.
-    pub(super) base_ns: i64,
+    pub base_ns: i64,
 }
 
 impl Paths {
     /// The paths from and to a server whose clock differs by `line`.
-    pub(super) fn between(phone: &Phone, server: &Phone, line: Option<&ClockLine>) -> Self {
+    #[must_use]
+    pub fn between(phone: &Phone, server: &Phone, line: Option<&ClockLine>) -> Self {
         let set = |ns| on_reference(line, ns);
         let mut passages = phone.passages(server);
         passages.iter_mut().for_each(|one| one.sent_ns = set(one.sent_ns));
@@ -46,10 +43,10 @@ impl Paths {
 
 /// What a server's packets show of the phone's transfers.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub struct ServerView {
     waits: WaitTimeline,
     /// Segments that it sent again, as of their arrival without a queue.
-    pub(super) lost: Vec<LostSegment>,
+    pub lost: Vec<LostSegment>,
     /// Payload that came to the phone, and that both captures have; if some of it has no time stamps,
     /// that part alone.
     shared: ByteBins,
@@ -57,11 +54,12 @@ pub(super) struct Heard {
     not_at_phone: ByteBins,
 }
 
-impl Heard {
+impl ServerView {
     /// The waits of `phone`'s senders by the capture of a `server`, whose clock differs by `line`
     /// and whose packets take `base_ns` to the phone. By time stamps the phone knows all but what was lost
     /// with all that followed it. `None` if they share no connection.
-    pub(super) fn of(
+    #[must_use]
+    pub fn of(
         phone: &Phone,
         server: &Phone,
         line: Option<&ClockLine>,
@@ -69,17 +67,17 @@ impl Heard {
     ) -> Option<Self> {
         let mut pairs = phone.same_connections(server);
         pairs.retain(|(mine, there)| is_whole(mine, there));
-        let losses_alone = pairs.iter().all(|(mine, _)| mine.story.is_stamped());
+        let losses_alone = pairs.iter().all(|(mine, _)| mine.sender.is_stamped());
         // What was sent again for a late acknowledgement arrived twice.
-        let is_lost = |mine: &ServerSide, there: &ServerSide| {
+        let is_lost = |mine: &PhoneConnection, there: &PhoneConnection| {
             2 * mine.down.again_bytes() <= there.down.again_bytes()
         };
         pairs.retain(|(mine, there)| match losses_alone {
             true => is_lost(mine, there),
-            false => !mine.story.is_stamped(),
+            false => !mine.sender.is_stamped(),
         });
         let arrival = |ns| on_reference(line, ns).saturating_add(base_ns);
-        let lost = pairs.iter().flat_map(|(_, there)| there.story.lost()).map(|one| LostSegment {
+        let lost = pairs.iter().flat_map(|(_, there)| there.sender.lost()).map(|one| LostSegment {
             missed_ns: arrival(one.missed_ns),
             again_ns: arrival(one.again_ns),
             ..*one
@@ -93,7 +91,7 @@ impl Heard {
             not_at_phone.set_clock(line);
         }
         (shared.total() > 0).then(|| Self {
-            waits: phone.waits.told_by(&waits_by(server, line).later(base_ns), losses_alone),
+            waits: phone.waits.with_waits_of(&server.waits_on(line).later(base_ns), losses_alone),
             lost,
             shared,
             not_at_phone: not_at_phone.later(base_ns),
@@ -101,13 +99,15 @@ impl Heard {
     }
 
     /// Whether it shows almost all data of the phone, of `all_bytes`.
-    pub(super) fn has_most(&self, all_bytes: u64) -> bool {
+    #[must_use]
+    pub fn has_most(&self, all_bytes: u64) -> bool {
         self.shared.total() as f64 >= ONE_HOST_SHARE * all_bytes as f64
     }
 
     /// What the senders waited for in a span in which `all_bytes` came to the phone, if the server's
     /// capture has almost all of them, and little else to the same address.
-    pub(super) fn waits(&self, from_ns: i64, to_ns: i64, all_bytes: u64) -> Option<&WaitTimeline> {
+    #[must_use]
+    pub fn waits(&self, from_ns: i64, to_ns: i64, all_bytes: u64) -> Option<&WaitTimeline> {
         let shared = self.shared.within(from_ns, to_ns);
         let sent = shared.saturating_add(self.not_at_phone.within(from_ns, to_ns));
         let is_most = shared as f64 >= ONE_HOST_SHARE * all_bytes.max(sent) as f64;
@@ -115,44 +115,64 @@ impl Heard {
     }
 
     /// Moves it to the reference clock of the line.
-    pub(super) fn set_clock(&mut self, line: &ClockLine) {
+    pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
         self.shared.set_clock(line);
         self.not_at_phone.set_clock(line);
     }
 }
 
+/// A time on the reference clock of `line`.
+fn on_reference(line: Option<&ClockLine>, ns: i64) -> i64 {
+    line.map_or(ns, |line| line.to_reference(ns))
+}
+
 /// Whether both captures have almost all of a connection.
-fn is_whole(mine: &ServerSide, there: &ServerSide) -> bool {
+fn is_whole(mine: &PhoneConnection, there: &PhoneConnection) -> bool {
     let [mine, there] = [mine, there].map(|one| one.received.total());
     mine.min(there) as f64 >= ONE_HOST_SHARE * mine.max(there) as f64
 }
 
+/// Slow starts after idle time, as the phone sees them and at a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RestartsAtBoth {
+    /// Connections that restart as the phone sees them.
+    pub connections: usize,
+    /// Of these, those that are in the server's capture, too.
+    pub at_server: usize,
+    /// Restarts that the phone sees.
+    pub seen: usize,
+    /// Restarts that the server's own packets show, of all connections.
+    pub own: usize,
+}
+
 impl Phone {
-    /// Whether the ports of servers on which its connections restart have other connections in another
-    /// capture: something before it ends them.
-    pub(super) fn restarts_before(&self, other: &Self) -> bool {
-        let index = Index::of(other);
-        let restart = || self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty());
-        let at: HashSet<_> = restart().filter_map(|c| Some(c.ends?[1])).collect();
-        let has_port = |one: &ServerSide| one.ends.is_some_and(|ends| at.contains(&ends[1]));
-        other.connections.iter().any(has_port) && restart().all(|mine| index.same(mine).is_none())
+    /// Its connections that restart slow start after idle time.
+    fn restarting(&self) -> impl Iterator<Item = &PhoneConnection> {
+        self.connections.iter().filter(|one| !one.sender.restarts_ns().is_empty())
     }
 
-    /// Judged by the connections that restart in the server's own capture: each port may have
-    /// another middlebox, or none.
-    pub(super) fn who_restarts(&self, server: &Self) -> Restarter {
-        let restart: Vec<&ServerSide> =
-            self.connections.iter().filter(|c| !c.story.restarts_ns().is_empty()).collect();
+    /// Whether the ports of servers on which its connections restart have other connections in another
+    /// capture: something before it ends them.
+    #[must_use]
+    pub fn restarts_before(&self, other: &Self) -> bool {
+        let index = Index::of(other);
+        let at: HashSet<_> = self.restarting().filter_map(|one| Some(one.ends?[1])).collect();
+        let has_port = |one: &PhoneConnection| one.ends.is_some_and(|ends| at.contains(&ends[1]));
+        other.connections.iter().any(has_port)
+            && self.restarting().all(|mine| index.same(mine).is_none())
+    }
+
+    /// Its restarts, and those in the server's own capture: each port may have another middlebox, or none.
+    #[must_use]
+    pub fn restarts_at(&self, server: &Self) -> RestartsAtBoth {
         let index = Index::of(server);
-        let there = restart.iter().filter(|mine| index.same(mine).is_some()).count();
-        let seen: usize = restart.iter().map(|c| c.story.restarts_ns().len()).sum();
-        let own: usize = server.connections.iter().map(|c| c.story.restarts_ns().len()).sum();
-        match there {
-            _ if seen == 0 => Restarter::SenderOrMiddlebox,
-            0 if (own as f64) < seen as f64 * OWN_RESTARTS => Restarter::Middlebox,
-            n if n == restart.len() => Restarter::Sender,
-            _ => Restarter::SenderOrMiddlebox,
+        let n = |one: &PhoneConnection| one.sender.restarts_ns().len();
+        RestartsAtBoth {
+            connections: self.restarting().count(),
+            at_server: self.restarting().filter(|mine| index.same(mine).is_some()).count(),
+            seen: self.restarting().map(n).sum(),
+            own: server.connections.iter().map(n).sum(),
         }
     }
 }

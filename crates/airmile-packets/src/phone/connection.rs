@@ -10,15 +10,15 @@ use airmile_wire::attribute::{
 use airmile_wire::clocks::PointPair;
 use airmile_wire::tcp::TracedPacket;
 
-use super::phone::Phone;
+use super::Phone;
 
 /// Both ends of a connection, the client's first.
 pub(super) type Ends = [(Address, u16); 2];
 
 /// A connection's server side.
 #[derive(Debug, Default)]
-pub(super) struct ServerSide {
-    pub(super) story: SenderModel,
+pub(super) struct PhoneConnection {
+    pub(super) sender: SenderModel,
     /// The client's side over TCP, as if the capture were taken at it.
     pub(super) sending: Option<SenderModel>,
     pub(super) uploads: Uploads,
@@ -40,7 +40,7 @@ pub(super) struct ServerSide {
     pub(super) server_acks: Marks,
 }
 
-impl ServerSide {
+impl PhoneConnection {
     /// Whether both are the same connection. Address translation may have changed the client's end;
     /// a proxy that splits has another sequence number.
     pub(super) fn is(&self, other: &Self) -> bool {
@@ -100,8 +100,8 @@ impl ServerSide {
 
 /// Connections by their identifying properties.
 pub(super) struct Index<'a> {
-    by_isn: HashMap<u32, Vec<&'a ServerSide>>,
-    by_ends: HashMap<Ends, &'a ServerSide>,
+    by_isn: HashMap<u32, Vec<&'a PhoneConnection>>,
+    by_ends: HashMap<Ends, &'a PhoneConnection>,
 }
 
 impl<'a> Index<'a> {
@@ -120,19 +120,19 @@ impl<'a> Index<'a> {
 
     /// The same connection, seen at another place: that of the same ends, if sequence numbers of small
     /// stacks start alike; ends may be translated on the way.
-    pub(super) fn same(&self, other: &ServerSide) -> Option<&'a ServerSide> {
+    pub(super) fn same(&self, other: &PhoneConnection) -> Option<&'a PhoneConnection> {
         let exact = self.with_ends_of(other).filter(|own| own.is(other));
         let isn = other.server_isn.and_then(|isn| self.by_isn.get(&isn));
         exact.or_else(|| isn?.iter().copied().find(|own| own.is(other)))
     }
 
     /// The one with the same ends, possibly split by a proxy.
-    pub(super) fn with_ends_of(&self, other: &ServerSide) -> Option<&'a ServerSide> {
+    pub(super) fn with_ends_of(&self, other: &PhoneConnection) -> Option<&'a PhoneConnection> {
         self.by_ends.get(&other.ends?).copied()
     }
 
     /// The same, or else the one with the same ends.
-    pub(super) fn find(&self, other: &ServerSide) -> Option<&'a ServerSide> {
+    pub(super) fn find(&self, other: &PhoneConnection) -> Option<&'a PhoneConnection> {
         self.same(other).or_else(|| self.with_ends_of(other))
     }
 }
