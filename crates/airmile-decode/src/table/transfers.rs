@@ -135,11 +135,11 @@ mod tests {
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         assert_eq!(content.rows.len(), 1);
         assert_eq!(content.rows[0].time.unwrap().0.clock, Clock::Player);
-        assert_eq!(content.problems.len(), 2);
+        assert_eq!(content.problems.kept.len(), 2);
         let text = "id,start_us,end_us,unfinished\na,1,2,\nb,1,2,yes\nc,1,2,False\nd,1,2,perhaps\n";
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         let unfinished: Vec<_> = content.rows.iter().map(|row| row.unfinished).collect();
-        assert_eq!((unfinished, content.problems.len()), (vec![false, true, false], 1));
+        assert_eq!((unfinished, content.problems.kept.len()), (vec![false, true, false], 1));
         // Unquoted commas in a name, and a file that was cut.
         let text = "id,start_us,end_us,bytes\n7,1,5,9,100\nb,5,9,1\nc,5,";
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
@@ -152,11 +152,11 @@ mod tests {
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         let what = "line 2, column `start_us`: \"1767603604001500000\" is not a time in \
                     microseconds: is it in nanoseconds?";
-        assert_eq!(content.problems[0].what, what);
+        assert_eq!(content.problems.kept[0].what, what);
         let text =
             "id,start_us,end_us,start_tti,end_tti\na,1767603607503,1767603618052,7503,18052\n";
         let content = read_transfers(text.as_bytes(), Clock::Modem).unwrap();
-        let what = &content.problems[0].what;
+        let what = &content.problems.kept[0].what;
         assert!(what.contains("`end_us`") && what.contains("is it in microseconds?"), "{what}");
         let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
         assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));
