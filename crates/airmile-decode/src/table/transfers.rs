@@ -21,39 +21,49 @@ pub fn read_transfers<R: Read>(
     clock: Clock,
 ) -> Result<TableContent<Transfer>, TableError> {
     let rows = CsvRows::new(input)?;
-    let id = rows.required("id")?;
-    let tti = (rows.column("start_tti"), rows.column("end_tti"));
-    let us = (rows.column("start_us"), rows.column("end_us"));
-    if tti.0.is_none() || tti.1.is_none() {
+    let columns = TransferColumns {
+        id: rows.required("id")?,
+        start_tti: rows.column("start_tti"),
+        end_tti: rows.column("end_tti"),
+        start_us: rows.column("start_us"),
+        end_us: rows.column("end_us"),
+        bytes: rows.column("bytes"),
+        dir: rows.column("dir"),
+        unfinished: rows.column("unfinished"),
+    };
+    if columns.start_tti.is_none() || columns.end_tti.is_none() {
         rows.required("start_us")?;
         rows.required("end_us")?;
     }
-    let bytes = rows.column("bytes");
-    let dir = rows.column("dir");
-    let unfinished = rows.column("unfinished");
-    rows.keep_all(
-        |row| read_row(row, clock, id, (tti, us), (bytes, dir, unfinished)),
-        |transfer| transfer.id.len(),
-    )
+    rows.keep_all(|row| read_row(row, clock, &columns), |transfer| transfer.id.len())
 }
 
-type Pair = (Option<usize>, Option<usize>);
+/// The indices of the columns.
+struct TransferColumns {
+    id: usize,
+    start_tti: Option<usize>,
+    end_tti: Option<usize>,
+    start_us: Option<usize>,
+    end_us: Option<usize>,
+    bytes: Option<usize>,
+    dir: Option<usize>,
+    unfinished: Option<usize>,
+}
 
 fn read_row(
     row: RowRef<'_>,
     clock: Clock,
-    id: usize,
-    (tti, us): (Pair, Pair),
-    (bytes, dir, unfinished): (Option<usize>, Option<usize>, Option<usize>),
+    columns: &TransferColumns,
 ) -> Result<Transfer, TableError> {
-    let span_tti = match (row.tti(("start_tti", tti.0))?, row.tti(("end_tti", tti.1))?) {
+    let TransferColumns { id, start_tti, end_tti, start_us, end_us, .. } = *columns;
+    let span_tti = match (row.tti(("start_tti", start_tti))?, row.tti(("end_tti", end_tti))?) {
         (Some(start), Some(end)) if start > end => {
             return Err(row.bad("end_tti", &end.to_string(), "at or after start_tti"));
         }
         (Some(start), Some(end)) => Some((start, end)),
         _ => None,
     };
-    let time = row.time(("start_us", us.0), clock)?.zip(row.time(("end_us", us.1), clock)?);
+    let time = row.time(("start_us", start_us), clock)?.zip(row.time(("end_us", end_us), clock)?);
     if let Some((_, end)) = time.filter(|(start, end)| start.ns > end.ns) {
         return Err(row.bad("end_us", &end.micros().to_string(), "at or after start_us"));
     }
@@ -66,16 +76,16 @@ fn read_row(
         return Err(row.bad("end_us", &end.micros().to_string(), expected));
     }
     if span_tti.is_none() && time.is_none() {
-        return Err(row.empty(if us.0.is_some() { "start_us" } else { "start_tti" }));
+        return Err(row.empty(if start_us.is_some() { "start_us" } else { "start_tti" }));
     }
     Ok(Transfer {
         id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
         time,
         tti: span_tti,
-        bytes: row.int(("bytes", bytes))?.filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
-        dir: row.direction(dir)?,
+        bytes: row.int(("bytes", columns.bytes))?.filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
+        dir: row.direction(columns.dir)?,
         unfinished: row
-            .parsed(("unfinished", unfinished), "true or false", parse_flag)?
+            .parsed(("unfinished", columns.unfinished), "true or false", parse_flag)?
             .unwrap_or(false),
     })
 }

@@ -172,7 +172,8 @@ pub fn scrub(
     };
     let of = report.inputs.len();
     for (n, path) in report.inputs.iter().enumerate() {
-        let (done, used) = one(path, (n + 1, of), &place, (&key, names), progress, &mut created)?;
+        let task = CopyTask { path, number: n + 1, is_last: n + 1 == of, place: &place };
+        let (done, used) = copy_file(&task, &key, names, progress, &mut created)?;
         names = used;
         report.files.push(done);
     }
@@ -350,20 +351,31 @@ impl Scrubber {
     }
 }
 
-/// Makes one copy; the next one uses the same pseudonyms.
-fn one(
-    path: &Path,
-    (n, of): (usize, usize),
-    place: &Destination,
-    (key, names): (&Key, Pseudonyms),
+/// A copy to make.
+struct CopyTask<'a> {
+    /// The input.
+    path: &'a Path,
+    /// Its number, from 1.
+    number: usize,
+    /// Whether no input follows.
+    is_last: bool,
+    place: &'a Destination,
+}
+
+/// Makes a copy; the next one uses the same pseudonyms.
+fn copy_file(
+    task: &CopyTask<'_>,
+    key: &Key,
+    names: Pseudonyms,
     progress: &Progress,
     created: &mut Created,
 ) -> Result<(Scrubbed, Pseudonyms)> {
+    let CopyTask { path, number, is_last, place } = *task;
     let mut source = ScrubInput::open(path, progress)?;
     let kind = Kind::of(source.input.head());
     let compression = source.input.compression();
     let mut scrubber = Scrubber::of(kind, names, path)?;
-    let copy = place.copy(n, kind, compression);
+    let copy = place.copy(number, kind, compression);
     let mut output = Output::create(&copy, compression, created)?;
     let mut problems = Problems::default();
     let (mut buffer, mut out, mut read, mut written) = (vec![0; CHUNK_BYTES], Vec::new(), 0, 0);
@@ -385,7 +397,7 @@ fn one(
         out.clear();
     }
     let (changes, names) =
-        scrubber.finish(n == of, &mut out, &mut |problem| problems.push(problem));
+        scrubber.finish(is_last, &mut out, &mut |problem| problems.push(problem));
     output.write(&out)?;
     if kind.is_capture() && changes.of("frames") == 0 {
         let what = "no packets, so the copy is of an empty capture".into();

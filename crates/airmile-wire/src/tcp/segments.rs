@@ -6,7 +6,7 @@ use airmile_model::{RttSource, TcpEventKind};
 
 use super::bandwidth::{Acked, Bandwidth};
 use super::cwnd::{OwnFlight, SentSegment};
-use super::episode::DupAck;
+use super::episode::{DupAck, SentAgain};
 use super::flow::{Closing, FlowState};
 use super::options::StudyOptions;
 use super::route::Route;
@@ -174,15 +174,16 @@ impl FlowState {
         if let Some(name) = event_of(seen.kind) {
             self.note(packet, sender, (seen, name), options, rows);
         }
-        if let SegmentKind::Retransmission(why) = seen.kind {
+        if let SegmentKind::Retransmission(cause) = seen.kind {
             let end = &mut self.ends[sender];
-            let place = (seen.start, end.stream.next());
-            end.episodes.sent_again(
-                now,
-                place,
-                (why, in_timeout),
-                self.handshake.beyond_ns(sender),
-            );
+            end.episodes.sent_again(&SentAgain {
+                at_ns: now,
+                offset: seen.start,
+                sent_to: end.stream.next(),
+                cause,
+                in_timeout,
+                beyond_ns: self.handshake.beyond_ns(sender),
+            });
         }
         if seen.new_bytes > 0 || matches!(seen.kind, SegmentKind::Retransmission(_)) {
             self.sent(now, packet, sender, was_idle, options, rows);
