@@ -194,12 +194,8 @@ pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i
     // The silence around a steady stream shows where it begins and ends.
     let margin = ((to - from) / 2).min(MARGIN_NS);
     let around = (from - margin, to + margin);
-    let search = Search {
-        offset_ns: 0,
-        bin_ns: COARSE_BIN_NS,
-        reach_ns: max_offset_ns,
-        far_cost: FAR_COST,
-    };
+    let search =
+        Search { offset_ns: 0, bin_ns: COARSE_BIN_NS, reach_ns: max_offset_ns, far_cost: FAR_COST };
     let peak = place(reference, other, around, &search)
         .filter(|peak| peak.score >= COARSE_SCORE)
         .ok_or(Unaligned::Unlike)?;
@@ -279,8 +275,7 @@ fn pieces(
         if other.within(span.0, span.1).points.len() < PIECE_ARRIVALS {
             continue;
         }
-        let search =
-            Search { offset_ns: expected, bin_ns: FINE_BIN_NS, reach_ns, far_cost: 0.0 };
+        let search = Search { offset_ns: expected, bin_ns: FINE_BIN_NS, reach_ns, far_cost: 0.0 };
         let peak = place(reference, other, span, &search);
         let clear = |p: &Peak| p.score >= FINE_SCORE && p.score - p.next >= FINE_LEAD;
         if let Some(peak) = peak.filter(clear).filter(|p| !p.at_border) {
