@@ -102,8 +102,7 @@ impl PacketShard {
             flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &mut sink);
         }
         if !flow.is_aside() {
-            let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
-            self.radio(flow, packet, up, closing);
+            self.radio(flow, packet, sender);
         }
     }
 

@@ -9,7 +9,7 @@ use airmile_model::{Leg, Termination};
 use super::bandwidth::SendRateThreshold;
 use super::duplicates::RecentPackets;
 use super::flight::FlightCounts;
-use super::flow::FlowState;
+use super::flow::{Closing, FlowState};
 use super::options::StudyOptions;
 use super::route::{Change, ChangeKind, PARTITIONS, Route};
 use super::rows::Sink;
@@ -269,7 +269,7 @@ impl PacketShard {
         if !up && flow.app.is_quic() {
             self.concurrency(&mut flow, route.flow, packet.at_ns);
         }
-        self.radio(&flow, packet, up, false);
+        self.radio(&flow, packet, route.sender);
         if let Some(slot) = self.flows.get_mut(route.flow as usize) {
             *slot = Some(flow);
         }
@@ -281,8 +281,8 @@ impl PacketShard {
 
     /// Adds a packet to the user's radio model.
     #[inline]
-    pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, up: bool, closing: bool) {
-        let radio = Self::radio_packet(flow, packet, up, closing);
+    pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, sender: Side) {
+        let radio = Self::radio_packet(flow, packet, sender);
         let Self { users, of_one_packet, options, .. } = self;
         if let Some(user) = of_one_packet.user_mut(users, flow.user, &options.radio) {
             user.push(&options.radio, radio);
@@ -290,18 +290,13 @@ impl PacketShard {
     }
 
     #[inline]
-    pub(super) fn radio_packet(
-        flow: &FlowState,
-        packet: &Packet<'_>,
-        up: bool,
-        closing: bool,
-    ) -> RadioPacket {
+    pub(super) fn radio_packet(flow: &FlowState, packet: &Packet<'_>, sender: Side) -> RadioPacket {
         RadioPacket {
             at_ns: packet.at_ns,
             ip_bytes: packet.ip_bytes,
             payload_bytes: packet.payload_bytes,
-            up,
-            closing,
+            up: sender.is_client(),
+            closing: packet.payload_bytes == 0 && flow.closing != Closing::Open,
             server: flow.server().0,
         }
     }

@@ -162,7 +162,7 @@ impl PacketShard {
                 number: user.number,
                 address: user.address,
                 start_ns: user.start_ns(),
-                packet: Self::radio_packet(flow, packet, true, false),
+                packet: Self::radio_packet(flow, packet, Side::Client),
             };
             self.of_one_packet.users.insert(flow.user, Box::new(lone));
         }

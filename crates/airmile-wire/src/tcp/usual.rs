@@ -40,7 +40,7 @@ impl PacketShard {
             flow.bandwidth_rows(user.as_deref_mut(), sender, false, &mut sink);
         }
         if let Some(user) = user {
-            user.push(&options.radio, Self::radio_packet(flow, packet, sender.is_client(), false));
+            user.push(&options.radio, Self::radio_packet(flow, packet, sender));
         }
         if !scratch.is_empty() {
             Self::take_rows(found, scratch, false);
