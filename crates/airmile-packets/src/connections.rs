@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
 
-use airmile_wire::compare::{Exchanges, RequestExchange};
+use airmile_wire::compare::{RequestTimer, TimedRequest};
 
 /// A connection as the client sees it.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Connection {
     /// From SYN to SYN-ACK, in nanoseconds; at the server, to the handshake's last ACK.
     pub rtt_ns: Option<i64>,
     /// Its exchanges, in order.
-    pub exchanges: Vec<RequestExchange>,
+    pub exchanges: Vec<TimedRequest>,
 }
 
 type End = (Address, u16);
@@ -32,8 +32,8 @@ pub struct ConnectionReader {
 
 #[derive(Debug, Default)]
 struct ClientConnection {
-    exchanges: Exchanges,
-    done: Vec<RequestExchange>,
+    exchanges: RequestTimer,
+    done: Vec<TimedRequest>,
     /// Sequence number of the SYN.
     isn: Option<SeqNum>,
     syn_ns: Option<i64>,

@@ -1,4 +1,5 @@
-//! A connection's requests and answers, separated by direction and time of the payload.
+//! A connection's requests and answers, with the arrivals of each answer and the pause before it. Other parts
+//! separate requests in another way: see `attribute/requests.rs`.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -15,7 +16,7 @@ const BIN_NS: i64 = 1_000_000;
 
 /// A request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestExchange {
+pub struct TimedRequest {
     /// When the request went, in nanoseconds.
     pub start_ns: i64,
     /// When the answer's first byte came.
@@ -31,9 +32,9 @@ pub struct RequestExchange {
     pub arrivals: Vec<(i64, u64)>,
 }
 
-/// Separates a connection's exchanges.
+/// Separates a connection's requests.
 #[derive(Debug, Default)]
-pub struct Exchanges {
+pub struct RequestTimer {
     rtt_ns: Option<i64>,
     /// When the current request was sent, and the first byte of its answer arrived.
     request_ns: Option<i64>,
@@ -43,10 +44,10 @@ pub struct Exchanges {
     former_down_ns: Option<i64>,
     /// Bytes of the previous answers.
     former_bytes: u64,
-    done: VecDeque<RequestExchange>,
+    done: VecDeque<TimedRequest>,
 }
 
-impl Exchanges {
+impl RequestTimer {
     /// Sets the round trip of the handshake, in nanoseconds.
     pub const fn set_rtt(&mut self, rtt_ns: i64) {
         self.rtt_ns = Some(rtt_ns);
@@ -77,8 +78,8 @@ impl Exchanges {
         self.last_down_ns = Some(at_ns);
     }
 
-    /// The next completed exchange.
-    pub fn poll(&mut self) -> Option<RequestExchange> {
+    /// The next completed request.
+    pub fn poll(&mut self) -> Option<TimedRequest> {
         self.done.pop_front()
     }
 
@@ -98,7 +99,7 @@ impl Exchanges {
         let start_ns = request_ns.unwrap_or(first_byte_ns);
         let bytes: u64 = arrivals.iter().map(|(_, bytes)| bytes).sum();
         let former_ns = self.former_down_ns.filter(|_| self.former_bytes >= OPENED_BYTES);
-        self.done.push_back(RequestExchange {
+        self.done.push_back(TimedRequest {
             start_ns,
             first_byte_ns,
             end_ns,
@@ -119,7 +120,7 @@ mod tests {
 
     /// `u` is payload up, a number bytes down, each with its time in ms.
     fn exchanges_of(packets: &[(i64, Option<u64>)]) -> Vec<(i64, i64, u64, Option<i64>)> {
-        let mut exchanges = Exchanges::default();
+        let mut exchanges = RequestTimer::default();
         exchanges.set_rtt(80 * MS);
         for (ms, down) in packets {
             match down {
