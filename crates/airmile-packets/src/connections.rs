@@ -183,8 +183,10 @@ impl ConnectionReader {
                 let new = connection.acknowledged(tcp.ack);
                 connection.exchanges.push_down(packet.at_ns, new);
             }
-            if ClientConnection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes) > 0 {
-                connection.exchanges.push_up(packet.at_ns);
+            let new =
+                ClientConnection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes);
+            if new > 0 {
+                connection.exchanges.push_up(packet.at_ns, new, packet.payload);
             }
         } else {
             let new = connection.down.fresh(tcp.seq, packet.payload_bytes);

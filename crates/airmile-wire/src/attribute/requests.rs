@@ -4,10 +4,10 @@
 //!
 //! | place | a request is | an exchange ends | because |
 //! |---|---|---|---|
-//! | [`Requests`], what a sender waits for | [`asks`]; while idle also a smaller message that data follows within a round trip | with the answer's first data | a wait for a request is not the server's |
+//! | [`Requests`], what a sender waits for | [`is_request`]; while idle also a smaller message that data follows within a round trip | with the answer's first data | a wait for a request is not the server's |
 //! | `exchanges`, which transfers there were | what has [`MIN_REQUEST_BYTES`] | with the next request after an answer, or a pause | parts of a page are one transfer; control frames extend none |
 //! | `quic`, datagrams | what has [`MIN_REQUEST_BYTES`] | as for [`Requests`] | only sizes are visible |
-//! | `compare::RequestTimer`, how an answer began | any payload | with the next request half a round trip after the answer | a pause before a request restarts a sender |
+//! | `compare::RequestTimer`, how an answer began | [`is_request`]; also a smaller message that data follows before a request does | with the next request half a round trip after the answer | a pause before a request restarts a sender |
 //! | `airmile_blind`, phones | what has a payload | after the pause between transfers | only arrivals are compared |
 
 use super::sender_model::MIN_RTO_NS;
@@ -20,6 +20,10 @@ use crate::tcp::TracedPacket;
 pub(crate) const MIN_REQUEST_BYTES: u64 = 60;
 
 /// Whether a client's new payload asks for data by itself: by its size, or as a request of HTTP/1.
+pub(crate) fn is_request(new_bytes: u64, payload: &[u8]) -> bool {
+    asks(new_bytes, is_http_request(payload))
+}
+
 const fn asks(new_bytes: u64, in_words: bool) -> bool {
     new_bytes >= MIN_REQUEST_BYTES || in_words && new_bytes > 0
 }
@@ -150,7 +154,7 @@ mod tests {
             } else {
                 requests.begins_as(payload);
                 requests.push(&packet, ms - down_ms > RTT_MS);
-                timer.push_up(packet.at_ns);
+                timer.push_up(packet.at_ns, bytes, payload);
             }
         }
         timer.finish();
@@ -173,6 +177,6 @@ mod tests {
         // So for a small request of another protocol.
         check(&[(5_000, b"get f")], 5_080, [5_000, 5_080, 5_000]);
         // A slow reader opens its window, and asks later.
-        check(&[(100, &window_update), (3_000, &in_tls)], 3_080, [3_000, 3_000, 100]);
+        check(&[(100, &window_update), (3_000, &in_tls)], 3_080, [3_000; 3]);
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use crate::attribute::is_request;
+
 /// Without a round trip that is known, payload that goes up this long after the last
 /// that came down is a new request (chosen here: acknowledgements above TCP, as of
 /// HTTP/2, follow the data that they are for at once).
@@ -36,8 +38,10 @@ pub struct TimedRequest {
 #[derive(Debug, Default)]
 pub struct RequestTimer {
     rtt_ns: Option<i64>,
-    /// When the current request was sent, and the first byte of its answer arrived.
+    /// When the current request was sent.
     request_ns: Option<i64>,
+    /// When a message was sent that is too small for a request: one if data follows it, before a request does.
+    small_ns: Option<i64>,
     arrivals: Vec<(i64, u64)>,
     /// The last byte received, and that of the previous answer.
     last_down_ns: Option<i64>,
@@ -53,14 +57,24 @@ impl RequestTimer {
         self.rtt_ns = Some(rtt_ns);
     }
 
-    /// Takes uplink payload.
-    pub fn push_up(&mut self, at_ns: i64) {
+    /// Takes new uplink payload: its bytes, and those of them that were captured.
+    pub fn push_up(&mut self, at_ns: i64, bytes: u64, payload: &[u8]) {
         let quiet_ns = self.rtt_ns.map_or(DEFAULT_QUIET_NS, |rtt_ns| rtt_ns / 2);
         let answered = !self.arrivals.is_empty();
         if answered && self.last_down_ns.is_some_and(|last| at_ns - last < quiet_ns) {
             return;
         }
-        if answered {
+        if is_request(bytes, payload) {
+            self.begin(at_ns);
+        } else {
+            self.small_ns = Some(at_ns);
+        }
+    }
+
+    /// Begins a request, or continues one without an answer.
+    fn begin(&mut self, at_ns: i64) {
+        self.small_ns = None;
+        if !self.arrivals.is_empty() {
             self.end();
         }
         self.request_ns.get_or_insert(at_ns);
@@ -70,6 +84,9 @@ impl RequestTimer {
     pub fn push_down(&mut self, at_ns: i64, bytes: u64) {
         if bytes == 0 {
             return;
+        }
+        if let Some(small_ns) = self.small_ns {
+            self.begin(small_ns);
         }
         match self.arrivals.last_mut() {
             Some((bin_ns, sum)) if at_ns - *bin_ns < BIN_NS => *sum += bytes,
@@ -118,14 +135,14 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// `u` is payload up, a number bytes down, each with its time in ms.
+    /// `None` is a request, a number bytes down, each with its time in ms.
     fn exchanges_of(packets: &[(i64, Option<u64>)]) -> Vec<(i64, i64, u64, Option<i64>)> {
         let mut exchanges = RequestTimer::default();
         exchanges.set_rtt(80 * MS);
         for (ms, down) in packets {
             match down {
                 Some(bytes) => exchanges.push_down(ms * MS, *bytes),
-                None => exchanges.push_up(ms * MS),
+                None => exchanges.push_up(ms * MS, 300, &[]),
             }
         }
         exchanges.finish();
