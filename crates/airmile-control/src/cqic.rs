@@ -22,7 +22,7 @@ const STALE_ROUND_TRIPS: i64 = 3;
 pub struct Cqic {
     window: CongestionWindow,
     sequence: Option<u64>,
-    heard_ns: Option<i64>,
+    last_feedback_ns: Option<i64>,
     srtt_ns: i64,
 }
 
@@ -31,12 +31,12 @@ impl Cqic {
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
         let window = CongestionWindow::new(mss_bytes, initial_window_bytes);
-        Self { window, sequence: None, heard_ns: None, srtt_ns: 0 }
+        Self { window, sequence: None, last_feedback_ns: None, srtt_ns: 0 }
     }
 
-    fn is_told(&self, now_ns: i64) -> bool {
+    fn has_fresh_feedback(&self, now_ns: i64) -> bool {
         let most_ns = STALE_NS.max(STALE_ROUND_TRIPS * self.srtt_ns);
-        self.heard_ns.is_some_and(|at_ns| now_ns - at_ns <= most_ns)
+        self.last_feedback_ns.is_some_and(|at_ns| now_ns - at_ns <= most_ns)
     }
 }
 
@@ -47,7 +47,7 @@ impl Controller for Cqic {
 
     fn on_ack(&mut self, now_ns: i64, ack: &AckEvent) {
         self.srtt_ns = ack.srtt_ns.unwrap_or(self.srtt_ns);
-        if !self.is_told(now_ns) && ack.window_limited && !ack.in_recovery {
+        if !self.has_fresh_feedback(now_ns) && ack.window_limited && !ack.in_recovery {
             let left = self.window.slow_start(ack.acked_bytes);
             // RFC 5681 (3).
             self.window.cwnd_bytes += left * self.window.mss_bytes / self.window.cwnd_bytes.max(1);
@@ -55,7 +55,7 @@ impl Controller for Cqic {
     }
 
     fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent) {
-        if !self.is_told(now_ns) {
+        if !self.has_fresh_feedback(now_ns) {
             let half = self.window.half(event.flight_size_bytes);
             self.window.reduce(half, half);
         }
@@ -84,7 +84,7 @@ impl Controller for Cqic {
             return;
         }
         self.sequence = Some(feedback.sequence);
-        self.heard_ns = Some(now_ns);
+        self.last_feedback_ns = Some(now_ns);
         let least = self.window.initial_bytes;
         self.window.cwnd_bytes = feedback.w_claw_bytes.saturating_mul(HEADROOM).max(least);
     }

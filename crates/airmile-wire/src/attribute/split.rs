@@ -179,7 +179,7 @@ impl Attribution {
 
     /// The same by other waits, on the reference clock, from which no queue is hidden.
     #[must_use]
-    pub fn split_told_by(
+    pub fn split_with_waits(
         &self,
         waits: &WaitTimeline,
         from_ns: i64,

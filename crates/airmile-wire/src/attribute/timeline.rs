@@ -84,17 +84,17 @@ impl WaitTimeline {
     /// a queue; or by its losses alone, where the receiver did not see them. What the receiver waited for
     /// before and after its requests remains.
     #[must_use]
-    pub fn told_by(&self, sender: &Self, losses_alone: bool) -> Self {
-        let mut told = Self::new();
+    pub fn with_waits_of(&self, sender: &Self, losses_alone: bool) -> Self {
+        let mut joined = Self::new();
         for span in &self.spans {
             if span.reason.is_receivers_own() || losses_alone && !span.reason.may_hide_a_loss() {
-                told.join(*span);
+                joined.join(*span);
                 continue;
             }
             let mut at = span.from_ns;
             let mut put = |to_ns: i64, reason: Reason| {
                 let arrives = span.arrives && to_ns == span.to_ns;
-                told.join(PhoneWait { from_ns: at, to_ns, reason, arrives, many: span.many });
+                joined.join(PhoneWait { from_ns: at, to_ns, reason, arrives, many: span.many });
                 at = to_ns.max(at);
             };
             for by_sender in sender.touching(span.from_ns, span.to_ns) {
@@ -110,7 +110,7 @@ impl WaitTimeline {
             }
             put(span.to_ns, span.reason);
         }
-        told
+        joined
     }
 
     /// Where connections end inside the receiver's host: what their senders wait for is unknown, but for
@@ -320,9 +320,9 @@ mod tests {
             (190, 280, NoRequest),
             (280, 300, Request),
         ]);
-        let told = phone.told_by(&server, false);
+        let joined = phone.with_waits_of(&server, false);
         assert_eq!(
-            reasons(&told),
+            reasons(&joined),
             [
                 (60, Request),
                 (90, ServerThinkTime),
@@ -333,9 +333,9 @@ mod tests {
             ]
         );
         // Data arrived at the ends of the phone's own spans, and at no other time.
-        let arrived = told.spans().iter().filter(|span| span.arrives).map(|span| span.to_ns);
+        let arrived = joined.spans().iter().filter(|span| span.arrives).map(|span| span.to_ns);
         assert_eq!(arrived.collect::<Vec<_>>(), [200, 260, 300]);
-        assert_eq!(reasons(&phone.told_by(&WaitTimeline::new(), false)), reasons(&phone));
+        assert_eq!(reasons(&phone.with_waits_of(&WaitTimeline::new(), false)), reasons(&phone));
     }
 
     /// The last data of a flight was lost: its timer ends a silence, and nothing at the phone shows why.
@@ -351,7 +351,7 @@ mod tests {
         ]);
         let server = timeline(&[(50, 110, AppLimited), (110, 970, LossRecovery)]);
         assert_eq!(
-            reasons(&phone.told_by(&server, true)),
+            reasons(&phone.with_waits_of(&server, true)),
             [
                 (40, Request),
                 (100, Pacing),

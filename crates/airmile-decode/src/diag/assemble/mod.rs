@@ -72,7 +72,7 @@ pub struct Assembler {
     /// By timing segment and cell, as given by a message.
     bandwidth_prb: BTreeMap<(u32, u8), u16>,
     highest_prb: BTreeMap<(u32, u8), u16>,
-    told_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
+    reported_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
     orphans: OrphanRun,
     /// Slots of NR, which have their own timing.
     nr: NrOrder,

@@ -93,7 +93,7 @@ impl Heard {
             not_at_phone.set_clock(line);
         }
         (shared.total() > 0).then(|| Self {
-            waits: phone.waits.told_by(&waits_by(server, line).later(base_ns), losses_alone),
+            waits: phone.waits.with_waits_of(&waits_by(server, line).later(base_ns), losses_alone),
             lost,
             shared,
             not_at_phone: not_at_phone.later(base_ns),

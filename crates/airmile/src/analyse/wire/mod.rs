@@ -460,7 +460,7 @@ impl Wire {
         let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
         let told = self.heard.as_ref().and_then(|heard| heard.waits(from_ns, to_ns, followed));
         follows.then(|| match told {
-            Some(told) => self.attribution.split_told_by(told, from_ns, to_ns, Some(radio)),
+            Some(waits) => self.attribution.split_with_waits(waits, from_ns, to_ns, Some(radio)),
             None => self.attribution.split(from_ns, to_ns, Some(radio)),
         })
     }
