@@ -340,6 +340,7 @@ pub fn log_text(data: &[u8]) {
     assert!(
         stats
             .problems
+            .kept
             .iter()
             .filter_map(|problem| problem.offset)
             .all(|offset| offset < stats.bytes)
@@ -696,6 +697,7 @@ pub fn application_log(data: &[u8]) {
     }
     assert!(
         log.problems
+            .kept
             .iter()
             .filter_map(|problem| problem.offset)
             .all(|offset| offset <= data.len() as u64)

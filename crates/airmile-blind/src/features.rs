@@ -2,11 +2,14 @@
 
 use airmile_model::Cause;
 
+use super::feature::{Feature, FeatureValues};
 use super::model::START_MISSING;
-use super::pattern::{ArrivalPattern, HARQ_GAP_NS, LONG_NS, SHORT_NS, quantile, variation};
+use super::pattern::{
+    ArrivalPattern, HARQ_GAP_NS, LONG_NS, SEGMENT_BYTES, SHORT_NS, quantile, variation,
+};
 use super::phone::{CapturedPhone, is_at_quic_server};
 use super::span::{TransferSpan, TransportKind, within};
-use airmile_wire::attribute::{CaptureSite, LEAST_QUEUE_NS, PathQueue, Reason};
+use airmile_wire::attribute::{CaptureSite, LEAST_QUEUE_NS, PathQueue, Reason, Shares};
 
 /// Datagrams at a lower rate are not a limited download (chosen here: above a voice
 /// call's rate, 64 kbit/s of G.711 and its headers).
@@ -26,50 +29,6 @@ const BURST_SEGMENTS: f64 = 10.0;
 const BURST_GAP_S: f64 = 0.012;
 /// TCP whose share of the time with an upload in the way is less than this has none (chosen here).
 const NO_UPLOAD: f64 = 0.02;
-/// Number of features.
-pub const N_FEATURES: usize = 28;
-
-/// Their names, in order.
-pub const NAMES: [&str; N_FEATURES] = [
-    "queue",
-    "uplink",
-    "receive_window",
-    "slow_start_restart",
-    "first_slow_start",
-    "pace",
-    "idle",
-    "setup",
-    "loss",
-    "untold",
-    "rtt_low",
-    "rtt_middle",
-    "rtt_high",
-    "queue_bytes",
-    "sent_again",
-    "cv_short",
-    "cv_long",
-    "lag",
-    "paused",
-    "growth",
-    "batch",
-    "batch_cv",
-    "gap_cv",
-    "line_block",
-    "line_whole",
-    "peak",
-    "catch_up",
-    "steady_queue",
-];
-
-/// Index of the first feature from arrivals alone: those before need TCP's headers.
-pub(super) const FIRST_OF_ARRIVALS: usize = 15;
-/// Index of the mean bytes of a batch in whole segments, as a logarithm.
-pub(super) const BATCH: usize = 20;
-/// Index of the share of the time in which a queue held the sender's packets.
-const QUEUE_SHARE: usize = 0;
-/// Index of the share of the time in which losses were repaired, and of what was sent again.
-pub(super) const LOSS_SHARE: usize = 8;
-pub(super) const SENT_AGAIN: usize = 14;
 /// Losses are most of the time from this share on; a queue stands if it adds this to the median round
 /// trip (chosen here, as in [`airmile_wire::attribute`]).
 const MOSTLY_LOSS: f64 = 0.5;
@@ -83,20 +42,18 @@ const STEADY_CV: f64 = 0.3;
 /// Packets seldom waited during less than this share of the time (chosen here: of 72 transfers of real
 /// TCP and QUIC that the radio or the queue of a line limited, the least is 0.57).
 const SELDOM: f64 = 0.25;
-/// Index of the share of the time in which the receive window was full.
-pub(super) const WINDOW_SHARE: usize = 2;
-/// Index of the share of the time in which the sender's state is unknown.
-pub(super) const UNKNOWN_SHARE: usize = 9;
-/// Index of the last feature that needs a queue in round trips.
-pub(super) const STEADY_QUEUE: usize = 27;
-/// Indices of the features that need continuous round-trip samples.
-pub(super) const OF_RTT: [usize; 5] = [0, 10, 11, 12, 13];
+/// Minimum number of round trips, or of windows with a standing queue, for a feature (chosen here).
+const MIN_SAMPLES: usize = 8;
+/// Queueing delays are compared on a logarithmic scale from here on (chosen here: half of [`QUEUE_MS`]).
+const DELAY_SCALE_MS: f64 = 10.0;
+/// And bytes in the queue from an initial window on (RFC 6928: ten segments).
+const QUEUE_SCALE_BYTES: f64 = 10.0 * SEGMENT_BYTES;
 
-/// Features of one or several transfers; unknown values are NaN.
+/// Features of one or several transfers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Features {
-    /// In the order of [`NAMES`].
-    pub values: [f64; N_FEATURES],
+    /// Their values.
+    pub values: FeatureValues,
     /// The transport of most of the bytes.
     pub transport: TransportKind,
     /// Where the capture was taken: at the server, acknowledgements stand for arrivals.
@@ -162,7 +119,7 @@ impl Features {
             return None;
         }
         let pattern = ArrivalPattern::from_spans(lists.iter().map(Vec::as_slice));
-        let mut values = [f64::NAN; N_FEATURES];
+        let mut values = FeatureValues::UNKNOWN;
         if transport != TransportKind::Datagrams {
             shares(phone, spans, ns, &mut values);
             let again: usize = spans
@@ -174,27 +131,27 @@ impl Features {
                 })
                 .sum();
             let bytes: f64 = lists.iter().flatten().map(|(_, bytes)| f64::from(*bytes)).sum();
-            values[SENT_AGAIN] = (again as f64 * 1_500.0 / bytes.max(1_500.0)).min(1.0).sqrt();
+            let share = again as f64 * SEGMENT_BYTES / bytes.max(SEGMENT_BYTES);
+            values[Feature::SentAgain] = share.min(1.0).sqrt();
         }
         let queue_ms = queues(phone, spans, pattern.rate, &mut values);
-        let of_arrivals = [
-            pattern.cv_short,
-            pattern.cv_long,
-            pattern.lag,
-            pattern.paused,
-            pattern.growth,
-            pattern.batch,
-            pattern.batch_cv,
-            pattern.gap_cv,
-            pattern.line_block,
-            pattern.line_whole,
-            pattern.peak,
-            pattern.catch_up,
-        ];
-        for (slot, value) in values.iter_mut().skip(FIRST_OF_ARRIVALS).zip(of_arrivals) {
-            *slot = value;
+        for (feature, value) in [
+            (Feature::CvShort, pattern.cv_short),
+            (Feature::CvLong, pattern.cv_long),
+            (Feature::Lag, pattern.lag),
+            (Feature::Paused, pattern.paused),
+            (Feature::Growth, pattern.growth),
+            (Feature::Batch, pattern.batch),
+            (Feature::BatchCv, pattern.batch_cv),
+            (Feature::GapCv, pattern.gap_cv),
+            (Feature::LineBlock, pattern.line_block),
+            (Feature::LineWhole, pattern.line_whole),
+            (Feature::Peak, pattern.peak),
+            (Feature::CatchUp, pattern.catch_up),
+            (Feature::SteadyQueue, steady_queue(phone, spans)),
+        ] {
+            values[feature] = value;
         }
-        values[STEADY_QUEUE] = steady_queue(phone, spans);
         Some(Self {
             values,
             transport,
@@ -216,7 +173,7 @@ impl Features {
                 TransportKind::Datagrams => {
                     phone.datagrams_up_bytes as f64 > OF_ACKS * phone.datagrams_bytes as f64
                 }
-                _ => upload_is_seen(&values),
+                _ => values.show_upload(),
             },
             line_loses: spans.iter().any(|span| phone.is_policed(span)),
             paused_before: spans.iter().any(|span| phone.paused_before(span)),
@@ -250,7 +207,7 @@ impl Features {
     /// start is not in the capture.
     #[must_use]
     pub fn lacks_start(&self, share: f64) -> bool {
-        self.values.get(UNKNOWN_SHARE).is_some_and(|unknown| *unknown > share)
+        self.values[Feature::Unknown] > share
     }
 
     /// Whether captures at both ends show that packets seldom waited: no link had more data than it
@@ -273,7 +230,7 @@ impl Features {
     /// Whether the receive window was full for less than a fiftieth of the time (chosen here).
     #[must_use]
     pub(super) fn is_never_full(&self) -> bool {
-        self.values.get(WINDOW_SHARE).is_some_and(|share| *share < 0.02)
+        self.values[Feature::ReceiveWindow] < 0.02
     }
 
     /// Whether losses took most of the time that are no line's: its full queue lengthens round trips or
@@ -281,9 +238,8 @@ impl Features {
     /// rate that is unknown.
     #[must_use]
     pub(super) fn loses_elsewhere(&self) -> bool {
-        let of = |at: usize| self.values.get(at).copied().unwrap_or(f64::NAN);
-        of(LOSS_SHARE) >= MOSTLY_LOSS
-            && of(FIRST_OF_ARRIVALS) >= STEADY_CV
+        self.values[Feature::Loss] >= MOSTLY_LOSS
+            && self.values[Feature::CvShort] >= STEADY_CV
             && !self.line_loses
             && !self.queue_stands()
     }
@@ -307,24 +263,24 @@ impl Features {
     /// Whether no data waited in a queue: messages smaller than a segment arrive one by one.
     #[must_use]
     pub(super) fn is_trickle(&self) -> bool {
-        self.values[BATCH] < (LEAST_MSS / 1_500.0).ln()
+        self.values[Feature::Batch] < (LEAST_MSS / SEGMENT_BYTES).ln()
     }
 
     /// Whether data comes in bursts at a rate far above its mean, which may be its sender's: no queue
     /// stands, or that is unknown. At the server acknowledgements come in lumps after the radio, too.
     #[must_use]
     pub(super) fn comes_in_bursts(&self) -> bool {
-        let segments = self.values[BATCH].exp();
+        let segments = self.values[Feature::Batch].exp();
         self.place != CaptureSite::Server
             && !self.queue_stands()
             && segments >= BURST_SEGMENTS
-            && segments * 1_500.0 >= BURST_GAP_S * self.rate
+            && segments * SEGMENT_BYTES >= BURST_GAP_S * self.rate
     }
 
     /// Whether data was sent again.
     #[must_use]
     pub(super) fn sends_again(&self) -> bool {
-        self.values[SENT_AGAIN] > 0.0
+        self.values[Feature::SentAgain] > 0.0
     }
 
     /// Whether packets were lost.
@@ -336,11 +292,11 @@ impl Features {
     /// The features as if the queue that lost packets had been deep enough: its losses do not show whether
     /// a line's queue or the base station's was full.
     #[must_use]
-    pub(super) fn without_overflow(&self) -> [f64; N_FEATURES] {
+    pub(super) fn without_overflow(&self) -> FeatureValues {
         let mut values = self.values;
-        values[QUEUE_SHARE] = (values[QUEUE_SHARE] + values[LOSS_SHARE]).min(1.0);
-        values[LOSS_SHARE] = 0.0;
-        values[SENT_AGAIN] = 0.0;
+        values[Feature::Queue] = (values[Feature::Queue] + values[Feature::Loss]).min(1.0);
+        values[Feature::Loss] = 0.0;
+        values[Feature::SentAgain] = 0.0;
         values
     }
 
@@ -348,63 +304,48 @@ impl Features {
     /// that a sender's pace and a line's look the same.
     #[must_use]
     pub(super) fn is_sparse(&self) -> bool {
-        self.rate * (HARQ_GAP_NS as f64 / 1e9) < 1_500.0
+        self.rate * (HARQ_GAP_NS as f64 / 1e9) < SEGMENT_BYTES
     }
 
-    /// A feature by its name; `None` if it is unknown.
+    /// The value of a feature; `None` if it is unknown.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<f64> {
-        let at = NAMES.iter().position(|known| *known == name)?;
-        self.values.get(at).copied().filter(|value| value.is_finite())
+    pub fn get(&self, feature: Feature) -> Option<f64> {
+        Some(self.values[feature]).filter(|value| value.is_finite())
     }
 }
 
-/// Whether an upload was in the way, or that is unknown.
-#[must_use]
-pub fn upload_is_seen(values: &[f64; N_FEATURES]) -> bool {
-    values[1].is_nan() || values[1] >= NO_UPLOAD
+impl FeatureValues {
+    /// Whether an upload was in the way, or that is unknown.
+    #[must_use]
+    pub fn show_upload(&self) -> bool {
+        let share = self[Feature::Uplink];
+        share.is_nan() || share >= NO_UPLOAD
+    }
 }
 
 /// Shares of the time by wait reason of the senders.
-fn shares(phone: &CapturedPhone, spans: &[TransferSpan], ns: i64, values: &mut [f64; N_FEATURES]) {
-    let (mut by_reason, mut by_cause) = ([0_i64; 4], [0_i64; 8]);
-    const REASONS: [Reason; 4] =
-        [Reason::Pacing, Reason::Unknown, Reason::AfterLast, Reason::UndesiredSlowStart];
-    const CAUSES: [Cause; 8] = [
-        Cause::UplinkQueue,
-        Cause::ReceiveWindow,
-        Cause::SlowStartRestart,
-        Cause::FirstSlowStart,
-        Cause::SenderLimited,
-        Cause::Setup,
-        Cause::LossRecoveryCongestion,
-        Cause::Unknown,
-    ];
-    for span in spans {
-        let split = phone.split(span);
-        for (sum, reason) in by_reason.iter_mut().zip(REASONS) {
-            *sum += split.by_reason.get(&reason).copied().unwrap_or(0);
-        }
-        for (sum, cause) in by_cause.iter_mut().zip(CAUSES) {
-            *sum += split.by_cause.get(&cause).copied().unwrap_or(0);
-        }
-    }
-    let [pacing, untold, after, undesired] = by_reason;
-    let [uplink, window, restart, first, sender, setup, loss, unknown] = by_cause;
-    let parts = [
-        unknown - untold - after,
-        uplink,
-        window,
-        restart,
-        first,
-        pacing,
-        sender - pacing,
-        setup,
-        loss + undesired,
-        untold + after,
-    ];
-    for (slot, part) in values.iter_mut().zip(parts) {
-        *slot = (part.max(0) as f64 / ns.max(1) as f64).min(1.0);
+fn shares(phone: &CapturedPhone, spans: &[TransferSpan], ns: i64, values: &mut FeatureValues) {
+    let splits: Vec<Shares> = spans.iter().map(|span| phone.split(span)).collect();
+    let of_reason = |one| splits.iter().filter_map(|split| split.by_reason.get(&one)).sum::<i64>();
+    let of_cause = |one| splits.iter().filter_map(|split| split.by_cause.get(&one)).sum::<i64>();
+    let pacing = of_reason(Reason::Pacing);
+    let unknown = of_reason(Reason::Unknown) + of_reason(Reason::AfterLast);
+    for (feature, part_ns) in [
+        (Feature::Queue, of_cause(Cause::Unknown) - unknown),
+        (Feature::Uplink, of_cause(Cause::UplinkQueue)),
+        (Feature::ReceiveWindow, of_cause(Cause::ReceiveWindow)),
+        (Feature::SlowStartRestart, of_cause(Cause::SlowStartRestart)),
+        (Feature::FirstSlowStart, of_cause(Cause::FirstSlowStart)),
+        (Feature::Pace, pacing),
+        (Feature::Idle, of_cause(Cause::SenderLimited) - pacing),
+        (Feature::Setup, of_cause(Cause::Setup)),
+        (
+            Feature::Loss,
+            of_cause(Cause::LossRecoveryCongestion) + of_reason(Reason::UndesiredSlowStart),
+        ),
+        (Feature::Unknown, unknown),
+    ] {
+        values[feature] = (part_ns.max(0) as f64 / ns.max(1) as f64).min(1.0);
     }
 }
 
@@ -413,7 +354,7 @@ fn queues(
     phone: &CapturedPhone,
     spans: &[TransferSpan],
     rate: f64,
-    values: &mut [f64; N_FEATURES],
+    values: &mut FeatureValues,
 ) -> Option<f64> {
     let samples: Vec<f64> = spans
         .iter()
@@ -421,15 +362,15 @@ fn queues(
         .flat_map(|span| within(&phone.queued, span.from_ns, span.to_ns))
         .map(|(_, longer_ns)| *longer_ns as f64 / 1e6)
         .collect();
-    if samples.len() < 8 {
+    if samples.len() < MIN_SAMPLES {
         return None;
     }
-    let scaled = |q| quantile(&samples, q).map_or(f64::NAN, |ms| (1.0 + ms / 10.0).ln());
-    values[10] = scaled(0.1);
-    values[11] = scaled(0.5);
-    values[12] = scaled(0.9);
+    let scaled = |q| quantile(&samples, q).map_or(f64::NAN, |ms| (1.0 + ms / DELAY_SCALE_MS).ln());
+    values[Feature::RttLow] = scaled(0.1);
+    values[Feature::RttMiddle] = scaled(0.5);
+    values[Feature::RttHigh] = scaled(0.9);
     let middle = quantile(&samples, 0.5)?;
-    values[13] = (1.0 + rate * middle / 1e3 / 15_000.0).ln();
+    values[Feature::QueueBytes] = (1.0 + rate * middle / 1e3 / QUEUE_SCALE_BYTES).ln();
     Some(middle)
 }
 
@@ -462,7 +403,7 @@ fn steady_queue(phone: &CapturedPhone, spans: &[TransferSpan]) -> f64 {
         within(&phone.arrivals, from, to - 1).map(|(_, bytes)| f64::from(*bytes)).sum()
     });
     let rates: Vec<f64> = bytes.collect();
-    if rates.len() < 8 { f64::NAN } else { variation(&rates) }
+    if rates.len() < MIN_SAMPLES { f64::NAN } else { variation(&rates) }
 }
 
 /// While a queue stands, data from a constant service is off one rate by less than this, by HARQ of a later

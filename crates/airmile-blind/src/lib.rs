@@ -13,6 +13,7 @@
 
 mod coefficients;
 mod datagrams;
+mod feature;
 mod features;
 mod model;
 mod pattern;
@@ -20,14 +21,17 @@ mod pauses;
 mod phone;
 mod server_side;
 mod span;
+mod suspect;
 #[cfg(test)]
 mod tests;
 mod together;
 mod user;
 
-pub use features::{Features, N_FEATURES, NAMES, upload_is_seen};
-pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM, Suspect, Suspicion};
+pub use feature::{Feature, FeatureValues, N_FEATURES};
+pub use features::Features;
+pub use model::{CoefficientTable, Evidence, Model, NAMED_FROM};
 pub use phone::{CapturedPhone, CapturedPhones};
 pub use server_side::ServerSide;
 pub use span::{TransferSpan, TransportKind};
+pub use suspect::{Probabilities, Suspect, Suspicion};
 pub use together::JudgedTransfer;

@@ -1,92 +1,14 @@
 //! From features to probabilities: multinomial logistic regression, with a table of
 //! coefficients for each kind of evidence.
 
-use airmile_model::Cause;
-
 use super::coefficients;
-use super::features::{FIRST_OF_ARRIVALS, Features, N_FEATURES, OF_RTT, STEADY_QUEUE};
+use super::feature::{Feature, FeatureValues, N_FEATURES};
+use super::features::Features;
 use super::span::TransportKind;
+use super::suspect::{N_SUSPECTS, Probabilities, Suspect, Suspicion};
 use airmile_wire::attribute::{
     CaptureSite, HiddenQueue, INITIAL_WINDOW_BYTES, MIN_RADIO_RTT_NS, Reason, Shares,
 };
-
-/// The possible bottlenecks that packets can distinguish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Suspect {
-    /// The radio link. Packets do not show whether other users held the cell or the
-    /// signal was weak.
-    Radio,
-    /// [`Cause::Wireline`].
-    Wireline,
-    /// [`Cause::SenderLimited`].
-    SenderLimited,
-    /// [`Cause::ReceiveWindow`].
-    ReceiveWindow,
-    /// [`Cause::SlowStartRestart`].
-    SlowStartRestart,
-    /// [`Cause::FirstSlowStart`].
-    FirstSlowStart,
-    /// [`Cause::UplinkQueue`].
-    UplinkQueue,
-    /// Several at once, or a cause that is not modelled: losses, setup.
-    Other,
-}
-
-impl Suspect {
-    /// All suspects, in the order of the coefficients.
-    pub const ALL: [Self; 8] = [
-        Self::Radio,
-        Self::Wireline,
-        Self::SenderLimited,
-        Self::ReceiveWindow,
-        Self::SlowStartRestart,
-        Self::FirstSlowStart,
-        Self::UplinkQueue,
-        Self::Other,
-    ];
-
-    /// Its name in documents: the cause's name, if it is a single cause.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Radio => "radio",
-            Self::Wireline => "wireline",
-            Self::SenderLimited => "sender_limited",
-            Self::ReceiveWindow => "receive_window",
-            Self::SlowStartRestart => "slow_start_restart",
-            Self::FirstSlowStart => "first_slow_start",
-            Self::UplinkQueue => "uplink_queue",
-            Self::Other => "other",
-        }
-    }
-
-    /// The causes that it covers.
-    #[must_use]
-    pub const fn causes(self) -> &'static [Cause] {
-        match self {
-            Self::Radio => &[Cause::RadioContention, Cause::RadioSignal],
-            Self::Wireline => &[Cause::Wireline],
-            Self::SenderLimited => &[Cause::SenderLimited],
-            Self::ReceiveWindow => &[Cause::ReceiveWindow],
-            Self::SlowStartRestart => &[Cause::SlowStartRestart],
-            Self::FirstSlowStart => &[Cause::FirstSlowStart],
-            Self::UplinkQueue => &[Cause::UplinkQueue],
-            Self::Other => &[],
-        }
-    }
-}
-
-/// Suspects, and their number.
-pub(super) const N_SUSPECTS: usize = Suspect::ALL.len();
-
-/// A suspect's probability.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Suspicion {
-    /// The suspect.
-    pub suspect: Suspect,
-    /// 0 to 1; those of all suspects add up to 1.
-    pub probability: f64,
-}
 
 /// Coefficients for one kind of evidence.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,11 +91,11 @@ impl Evidence {
 
     /// The features that its table uses.
     #[must_use]
-    pub fn uses(self, feature: usize) -> bool {
+    pub const fn uses(self, feature: Feature) -> bool {
         match self {
             Self::Stamped | Self::Server | Self::Late => true,
-            Self::Plain => feature != STEADY_QUEUE && !OF_RTT.contains(&feature),
-            Self::Datagrams => (FIRST_OF_ARRIVALS..STEADY_QUEUE).contains(&feature),
+            Self::Plain => !feature.needs_round_trips(),
+            Self::Datagrams => feature.is_of_arrivals(),
         }
     }
 }
@@ -181,22 +103,19 @@ impl Evidence {
 impl CoefficientTable {
     /// A feature in standard deviations; 0 if it is unknown or unused.
     #[must_use]
-    pub fn standard(&self, feature: usize, value: f64) -> f64 {
-        match self.scale.get(feature) {
-            Some((mean, deviation)) if *deviation > 0.0 && value.is_finite() => {
-                ((value - mean) / deviation).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
-            }
-            _ => 0.0,
+    pub fn standard(&self, feature: Feature, value: f64) -> f64 {
+        let (mean, deviation) = self.scale[feature as usize];
+        if deviation > 0.0 && value.is_finite() {
+            ((value - mean) / deviation).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
+        } else {
+            0.0
         }
     }
 
-    /// Probabilities in the order of [`Suspect::ALL`].
+    /// The probabilities by the values of a transfer's features.
     #[must_use]
-    pub fn probabilities(&self, values: &[f64; N_FEATURES]) -> [f64; N_SUSPECTS] {
-        let mut standard = [0.0; N_FEATURES];
-        for (at, (slot, value)) in standard.iter_mut().zip(values).enumerate() {
-            *slot = self.standard(at, *value);
-        }
+    pub fn probabilities(&self, values: &FeatureValues) -> Probabilities {
+        let standard = Feature::ALL.map(|feature| self.standard(feature, values[feature]));
         let mut out = [0.0; N_SUSPECTS];
         for (slot, (constant, weights)) in out.iter_mut().zip(&self.weights) {
             *slot = constant + weights.iter().zip(&standard).map(|(w, z)| w * z).sum::<f64>();
@@ -204,51 +123,7 @@ impl CoefficientTable {
         let most = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         out.iter_mut().for_each(|logit| *logit = (*logit - most).exp());
         let sum: f64 = out.iter().sum();
-        out.iter_mut().for_each(|p| *p /= sum);
-        out
-    }
-}
-
-/// The others share the probability of an impossible suspect.
-fn exclude(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
-    for (p, _) in probabilities.iter_mut().zip(Suspect::ALL).filter(|(_, one)| *one == suspect) {
-        *p = 0.0;
-    }
-    let rest: f64 = probabilities.iter().sum();
-    for (p, _) in probabilities.iter_mut().zip(Suspect::ALL).filter(|(_, one)| *one != suspect) {
-        *p = if rest > 0.0 { *p / rest } else { 1.0 / (N_SUSPECTS - 1) as f64 };
-    }
-}
-
-/// Suspects that something else contradicts leave their probability to the others; if they are more
-/// probable than all of these, the arrivals are of a kind that no suspect explains.
-pub(super) fn strike_out(probabilities: &mut [f64; N_SUSPECTS], suspects: &[Suspect]) {
-    let each = probabilities.iter().zip(Suspect::ALL);
-    let sum: f64 = each.filter(|(_, one)| suspects.contains(one)).map(|(p, _)| p).sum();
-    let strike = if sum > 0.5 { doubt } else { exclude };
-    suspects.iter().for_each(|one| strike(probabilities, *one));
-}
-
-/// Counts a suspect's probability as the last one's, of unknown kinds.
-fn doubt(probabilities: &mut [f64; N_SUSPECTS], suspect: Suspect) {
-    let mut moved = 0.0;
-    for (p, one) in probabilities.iter_mut().zip(Suspect::ALL) {
-        match one {
-            // The last one.
-            Suspect::Other => *p += moved,
-            _ if one == suspect => moved = std::mem::take(p),
-            _ => {}
-        }
-    }
-}
-
-/// Two suspects that nothing distinguishes have the same probability.
-fn equal(probabilities: &mut [f64; N_SUSPECTS], suspects: [Suspect; 2]) {
-    let of_these = |one: &Suspect| suspects.contains(one);
-    let each = |(p, one): (&f64, Suspect)| if of_these(&one) { *p / 2.0 } else { 0.0 };
-    let half: f64 = probabilities.iter().zip(Suspect::ALL).map(each).sum();
-    for (p, _) in probabilities.iter_mut().zip(Suspect::ALL).filter(|(_, one)| of_these(one)) {
-        *p = half;
+        Probabilities(out.map(|p| p / sum))
     }
 }
 
@@ -260,14 +135,9 @@ const LINE_BY_OVERFLOW: f64 = 0.87;
 /// families. Of 85 such transfers of kernels and of ns-3 that the table took for a line's, 49 were).
 const LINE_AT_SERVER: f64 = 0.75;
 
-/// A line's part of the probability of line and radio.
-fn line_of([radio, wireline, ..]: &[f64; N_SUSPECTS]) -> f64 {
-    wireline / (radio + wireline)
-}
-
 /// The radio gets a part of a line's probability if the queue that stands may be that of a base station.
 fn share_queue(
-    probabilities: &mut [f64; N_SUSPECTS],
+    probabilities: &mut Probabilities,
     (features, evidence): (&Features, Evidence),
     table: &CoefficientTable,
 ) {
@@ -276,17 +146,17 @@ fn share_queue(
     }
     let most = match evidence {
         Evidence::Stamped if features.sends_again() => {
-            line_of(&table.probabilities(&features.without_overflow())).max(LINE_BY_OVERFLOW)
+            table.probabilities(&features.without_overflow()).line_part().max(LINE_BY_OVERFLOW)
         }
         // Acknowledgements arrive in lumps: what distinguishes the two at the phone is lost.
         Evidence::Server => LINE_AT_SERVER,
         _ => return,
     };
-    let line = line_of(probabilities).min(most);
-    let [radio, wireline, ..] = probabilities;
-    let both = *radio + *wireline;
+    let line = probabilities.line_part().min(most);
+    let both = probabilities[Suspect::Radio] + probabilities[Suspect::Wireline];
     if line.is_finite() {
-        (*radio, *wireline) = (both * (1.0 - line), both * line);
+        probabilities[Suspect::Radio] = both * (1.0 - line);
+        probabilities[Suspect::Wireline] = both * line;
     }
 }
 
@@ -301,13 +171,6 @@ const UNKNOWN_START: f64 = 0.2;
 /// The same for a capture that lacks packets or has them at wrong times: its patterns may be its
 /// own (chosen here: nothing reaches [`NAMED_FROM`]).
 const OF_DAMAGE: f64 = 0.5;
-
-/// Divides a share of the probability equally among all suspects.
-fn level(probabilities: &mut [f64; N_SUSPECTS], share: f64) {
-    let sum: f64 = probabilities.iter().sum();
-    let each = sum * share / N_SUSPECTS as f64;
-    probabilities.iter_mut().for_each(|p| *p = *p * (1.0 - share) + each);
-}
 
 /// Computes probabilities.
 #[derive(Debug, Clone, Copy, Default)]
@@ -340,11 +203,11 @@ impl Model {
     pub fn judge_transfer(features: &Features, bytes: Option<u64>) -> Vec<Suspicion> {
         let Some(evidence) = Evidence::of(features) else { return Vec::new() };
         let table = Self::table(evidence);
-        let mut probabilities = table.probabilities(&features.values);
-        share_queue(&mut probabilities, (features, evidence), table);
+        let mut p = table.probabilities(&features.values);
+        share_queue(&mut p, (features, evidence), table);
         // A constant rate is no evidence for a radio link.
-        if features.is_served_evenly && probabilities[0] > probabilities[1] {
-            equal(&mut probabilities, [Suspect::Radio, Suspect::Wireline]);
+        if features.is_served_evenly && p[Suspect::Radio] > p[Suspect::Wireline] {
+            p.equal([Suspect::Radio, Suspect::Wireline]);
         }
         for (suspect, excluded) in [
             // Not a cellular network.
@@ -353,19 +216,15 @@ impl Model {
             (Suspect::SlowStartRestart, !features.paused_before),
         ] {
             if excluded {
-                exclude(&mut probabilities, suspect);
+                p.exclude(suspect);
             }
         }
-        let of = |wanted| {
-            let found = probabilities.iter().zip(Suspect::ALL).find(|(_, one)| *one == wanted);
-            found.map_or(0.0, |(p, _)| *p)
-        };
-        let is_senders = of(Suspect::SenderLimited) > of(Suspect::Wireline);
+        let is_senders = p[Suspect::SenderLimited] > p[Suspect::Wireline];
         // Data that arrives slowly at a proxy leaves it at that pace, without a queue.
         if evidence == Evidence::Datagrams && features.is_sparse()
             || features.behind_proxy && is_senders
         {
-            equal(&mut probabilities, [Suspect::Wireline, Suspect::SenderLimited]);
+            p.equal([Suspect::Wireline, Suspect::SenderLimited]);
         }
         let (is_empty, loses) = (features.seldom_queues(), features.loses());
         let never_full = evidence != Evidence::Late && features.is_never_full();
@@ -377,37 +236,35 @@ impl Model {
             (&[Suspect::Radio, Suspect::Wireline], features.is_trickle()),
         ] {
             if contradicted {
-                strike_out(&mut probabilities, suspects);
+                p.strike_out(suspects);
             }
         }
         // A cell that serves its users in turn, or a sender's window or pace.
-        let [radio, .., other] = probabilities;
-        if features.comes_in_bursts() && radio > other {
-            equal(&mut probabilities, [Suspect::Radio, Suspect::Other]);
+        if features.comes_in_bursts() && p[Suspect::Radio] > p[Suspect::Other] {
+            p.equal([Suspect::Radio, Suspect::Other]);
         }
         if features.is_thin() {
-            doubt(&mut probabilities, Suspect::Radio);
-            doubt(&mut probabilities, Suspect::Wireline);
+            p.doubt(Suspect::Radio);
+            p.doubt(Suspect::Wireline);
         }
         if is_empty && loses {
             // A policer on the line needs no queue; it becomes no more probable by that.
-            doubt(&mut probabilities, Suspect::Radio);
+            p.doubt(Suspect::Radio);
         }
         let begun_before = features.begun_before || features.lacks_start(START_MISSING);
         if evidence == Evidence::Server && begun_before {
-            level(&mut probabilities, UNKNOWN_START);
+            p.level(UNKNOWN_START);
         }
         if features.damaged {
-            level(&mut probabilities, OF_DAMAGE);
+            p.level(OF_DAMAGE);
         }
         if bytes.unwrap_or(features.bytes) <= INITIAL_WINDOW_BYTES {
-            doubt(&mut probabilities, Suspect::FirstSlowStart);
+            p.doubt(Suspect::FirstSlowStart);
         }
         let known = |p: f64| p * (1.0 - UNTHOUGHT) + UNTHOUGHT / N_SUSPECTS as f64;
         let mut out: Vec<Suspicion> = Suspect::ALL
             .into_iter()
-            .zip(probabilities)
-            .map(|(suspect, p)| Suspicion { suspect, probability: known(p) })
+            .map(|suspect| Suspicion { suspect, probability: known(p[suspect]) })
             .collect();
         out.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         out

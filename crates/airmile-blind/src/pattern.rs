@@ -16,6 +16,8 @@ pub(super) const HARQ_GAP_NS: i64 = 6_000_000;
 const CATCH_UP_NS: i64 = 12_000_000;
 /// Blocks in which arrivals are compared with a straight line (chosen here).
 const BLOCK_NS: i64 = 1_000_000_000;
+/// Bytes of a whole packet: Ethernet's MTU (RFC 894).
+pub(super) const SEGMENT_BYTES: f64 = 1_500.0;
 /// Minimum number of samples for a feature (chosen here).
 const ENOUGH: usize = 4;
 
@@ -31,7 +33,7 @@ pub(super) struct ArrivalPattern {
     pub(super) paused: f64,
     /// Bytes of the second half over those of the first, as a logarithm.
     pub(super) growth: f64,
-    /// Bytes of a batch in segments of 1,500 bytes, as a logarithm; and their spread.
+    /// Bytes of a batch in segments of [`SEGMENT_BYTES`], as a logarithm; and their spread.
     pub(super) batch: f64,
     pub(super) batch_cv: f64,
     /// Spread of the gaps between batches.
@@ -83,7 +85,7 @@ impl PatternSums {
         let earlier: f64 = sum(arrivals.iter().filter(|a| a.0 <= middle));
         let later: f64 = sum(arrivals.iter().filter(|a| a.0 > middle));
         if arrivals.len() >= ENOUGH {
-            self.growths.push(((later + 1_500.0) / (earlier + 1_500.0)).ln());
+            self.growths.push(((later + SEGMENT_BYTES) / (earlier + SEGMENT_BYTES)).ln());
         }
         for stretch in arrivals.chunk_by(|a, b| b.0.saturating_sub(a.0) < PAUSE_NS) {
             self.stretch(stretch);
@@ -157,7 +159,7 @@ impl PatternSums {
             lag: lag(&self.short),
             paused: self.paused_ns / (self.paused_ns + self.busy_ns).max(1.0),
             growth: mean(&self.growths).unwrap_or(f64::NAN),
-            batch: (mean_batch / 1_500.0).max(0.01).ln(),
+            batch: (mean_batch / SEGMENT_BYTES).max(0.01).ln(),
             batch_cv: variation(&self.batches),
             gap_cv: variation(&self.gaps),
             line_block: log_ms(&self.blocks),

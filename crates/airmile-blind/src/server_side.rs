@@ -3,9 +3,10 @@
 use airmile_wire::attribute::PathQueue;
 
 use super::features::Features;
-use super::model::{Model, Suspicion};
+use super::model::Model;
 use super::phone::CapturedPhone;
 use super::span::TransferSpan;
+use super::suspect::Suspicion;
 
 /// The two captures show the same transfer if its payload differs by at most this share (chosen
 /// here: retransmissions and what a capture lacks).

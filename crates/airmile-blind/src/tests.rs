@@ -4,8 +4,8 @@ use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
 use airmile_model::{Direction, TcpEventKind};
 use proptest::prelude::*;
 
-use super::features::{FIRST_OF_ARRIVALS, LOSS_SHARE, UNKNOWN_SHARE, WINDOW_SHARE};
-use super::model::{CoefficientTable, N_SUSPECTS, strike_out};
+use super::model::CoefficientTable;
+use super::suspect::{N_SUSPECTS, Probabilities};
 use super::*;
 use airmile_wire::attribute::CaptureSite;
 use airmile_wire::tcp::{TracedAck, TracedPacket};
@@ -143,9 +143,11 @@ fn a_server_that_thinks() {
     let spans = phone.transfers(20_000);
     let features = Features::from_spans(&phone, &spans).unwrap();
     // 919 of 1,099 ms: from 81 ms, a round trip after the request, to 1,000 ms.
-    assert!((features.get("idle").unwrap() - 919.0 / 1_099.0).abs() < 0.01, "{features:?}");
+    assert!((features.get(Feature::Idle).unwrap() - 919.0 / 1_099.0).abs() < 0.01, "{features:?}");
     assert_eq!(features.transport, TransportKind::Plain);
-    assert!(features.get("queue_bytes").is_none() && features.get("steady_queue").is_none());
+    assert!(
+        features.get(Feature::QueueBytes).is_none() && features.get(Feature::SteadyQueue).is_none()
+    );
     let first = Model::judge(&features)[0];
     assert_eq!(first.suspect, Suspect::SenderLimited, "{first:?}");
 }
@@ -254,16 +256,16 @@ fn a_servers_capture_without_the_start_is_less_sure() {
     let list = phone(&[(0, 50, 300)]);
     let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
     features.place = CaptureSite::Server;
-    features.values[4] = 1.0;
-    features.values[UNKNOWN_SHARE] = 0.0;
+    features.values[Feature::FirstSlowStart] = 1.0;
+    features.values[Feature::Unknown] = 0.0;
     features.begun_before = false;
     let first = |features: &Features| Model::judge(features)[0].probability;
     let whole = first(&features);
-    features.values[UNKNOWN_SHARE] = 0.1;
+    features.values[Feature::Unknown] = 0.1;
     let late = first(&features);
     assert!(late < 0.9 && late < whole, "{whole} {late}");
     // The sender's state may soon be known.
-    features.values[UNKNOWN_SHARE] = 0.0;
+    features.values[Feature::Unknown] = 0.0;
     features.begun_before = true;
     assert!(first(&features) < 0.9 && first(&features) < whole);
 }
@@ -278,15 +280,15 @@ fn what_something_else_contradicts_is_not_named() {
         let all = Model::judge(features);
         all.iter().find(|one| one.suspect == suspect).unwrap().probability
     };
-    features.values[UNKNOWN_SHARE] = 0.0;
-    features.values[WINDOW_SHARE] = 0.5;
+    features.values[Feature::Unknown] = 0.0;
+    features.values[Feature::ReceiveWindow] = 0.5;
     features.uploads = true;
     let all = |features: &Features| -> f64 {
         Model::judge(features).iter().map(|one| one.probability).sum()
     };
     for (suspect, contradict) in [
         (Suspect::UplinkQueue, (|one| one.uploads = false) as fn(&mut Features)),
-        (Suspect::ReceiveWindow, |one| one.values[WINDOW_SHARE] = 0.0),
+        (Suspect::ReceiveWindow, |one| one.values[Feature::ReceiveWindow] = 0.0),
     ] {
         let mut contradicted = features;
         contradict(&mut contradicted);
@@ -298,19 +300,21 @@ fn what_something_else_contradicts_is_not_named() {
 /// One that leads leaves nothing for the others: the arrivals are of a kind that none explains.
 #[test]
 fn a_contradicted_suspect_that_leads_makes_no_other_lead() {
-    let mut leads = [0.02; N_SUSPECTS];
-    leads[0] = 1.0 - 0.02 * (N_SUSPECTS - 1) as f64;
-    let first = Suspect::ALL[0];
-    let mut trails = [0.0; N_SUSPECTS];
-    (trails[0], trails[1], trails[2]) = (0.4, 0.45, 0.15);
-    strike_out(&mut leads, &[first]);
-    assert!(leads[0] == 0.0 && leads[1] == 0.02 && leads[N_SUSPECTS - 1] > 0.85);
+    let mut leads = Probabilities([0.02; N_SUSPECTS]);
+    let [first, second, third, ..] = Suspect::ALL;
+    leads[first] = 1.0 - 0.02 * (N_SUSPECTS - 1) as f64;
+    let mut trails = Probabilities([0.0; N_SUSPECTS]);
+    (trails[first], trails[second], trails[third]) = (0.4, 0.45, 0.15);
+    leads.strike_out(&[first]);
+    assert!(leads[first] == 0.0 && leads[second] == 0.02 && leads[Suspect::Other] > 0.85);
     let mut both = trails;
-    strike_out(&mut trails, &[first]);
-    assert!(trails[0] == 0.0 && (trails[1] - 0.75).abs() < 1e-9 && trails[N_SUSPECTS - 1] == 0.0);
+    trails.strike_out(&[first]);
+    assert!(trails[first] == 0.0 && (trails[second] - 0.75).abs() < 1e-9);
+    assert_eq!(trails[Suspect::Other], 0.0);
     // Together they lead.
-    strike_out(&mut both, &[first, Suspect::ALL[1]]);
-    assert!(both[..2] == [0.0; 2] && both[2] == 0.15 && (both[N_SUSPECTS - 1] - 0.85).abs() < 1e-9);
+    both.strike_out(&[first, second]);
+    assert!(both[first] == 0.0 && both[second] == 0.0 && both[third] == 0.15);
+    assert!((both[Suspect::Other] - 0.85).abs() < 1e-9);
 }
 
 /// What was acknowledged although the capture does not show it was dropped while capturing: the
@@ -345,8 +349,8 @@ fn a_capture_with_holes_names_nothing() {
     assert_eq!(holed.unseen_bytes, 400_000);
     let mut features = Features::from_spans(&holed, &holed.transfers(20_000)).unwrap();
     assert!(features.damaged);
-    for at in 0..features.values.len() {
-        features.values[at] = 1.0;
+    for feature in Feature::ALL {
+        features.values[feature] = 1.0;
         assert!(Model::judge(&features)[0].probability < NAMED_FROM);
     }
 }
@@ -358,33 +362,34 @@ fn a_tables_arithmetic() {
         scale: [(0.0, 0.0); N_FEATURES],
         weights: [(0.0, [0.0; N_FEATURES]); Suspect::ALL.len()],
     };
-    let even = table.probabilities(&[1.0; N_FEATURES]);
-    assert!(even.iter().all(|p| (p - 0.125).abs() < 1e-12));
+    let even = table.probabilities(&FeatureValues([1.0; N_FEATURES]));
+    assert!(even.0.iter().all(|p| (p - 0.125).abs() < 1e-12));
     table.scale[0] = (1.0, 2.0);
     table.weights[0].1[0] = 1.0;
-    let mut values = [f64::NAN; N_FEATURES];
-    assert!((table.probabilities(&values)[0] - 0.125).abs() < 1e-12);
+    let mut values = FeatureValues::UNKNOWN;
+    assert!((table.probabilities(&values)[Suspect::ALL[0]] - 0.125).abs() < 1e-12);
     // (5 - 1) / 2 deviations: e^2 against seven ones.
-    values[0] = 5.0;
+    values[Feature::ALL[0]] = 5.0;
     let e2 = 2.0_f64.exp();
-    assert!((table.probabilities(&values)[0] - e2 / (e2 + 7.0)).abs() < 1e-12);
+    assert!((table.probabilities(&values)[Suspect::ALL[0]] - e2 / (e2 + 7.0)).abs() < 1e-12);
     // 4 deviations are the most.
-    values[0] = 1e9;
+    values[Feature::ALL[0]] = 1e9;
     let e4 = 4.0_f64.exp();
-    assert!((table.probabilities(&values)[0] - e4 / (e4 + 7.0)).abs() < 1e-12);
+    assert!((table.probabilities(&values)[Suspect::ALL[0]] - e4 / (e4 + 7.0)).abs() < 1e-12);
 }
 
 /// A table uses what its evidence has: round trips and headers.
 #[test]
 fn what_tables_use() {
-    let used = |evidence: Evidence| (0..N_FEATURES).filter(|at| evidence.uses(*at)).count();
+    let used =
+        |evidence: Evidence| Feature::ALL.into_iter().filter(|one| evidence.uses(*one)).count();
     assert_eq!(used(Evidence::Stamped), 28);
     assert_eq!(used(Evidence::Plain), 22);
     assert_eq!(used(Evidence::Datagrams), 12);
     for evidence in Evidence::ALL {
         let table = Model::table(evidence);
-        for (at, (_, deviation)) in table.scale.iter().enumerate() {
-            assert!(evidence.uses(at) || *deviation == 0.0, "{}", NAMES[at]);
+        for (feature, (_, deviation)) in Feature::ALL.into_iter().zip(table.scale) {
+            assert!(evidence.uses(feature) || deviation == 0.0, "{feature:?}");
         }
         assert!(table.weights.iter().any(|(constant, _)| *constant != 0.0), "not fitted");
     }
@@ -419,7 +424,7 @@ fn a_capture_at_the_server_shows_the_queue() {
     // From the connection's start to the last acknowledgement.
     assert_eq!(spans.iter().map(|s| s.to_ns / MS).collect::<Vec<_>>(), [1_082]);
     let features = Features::from_spans(&phone, &spans).unwrap();
-    assert!(features.get("queue").unwrap() > 0.8, "{features:?}");
+    assert!(features.get(Feature::Queue).unwrap() > 0.8, "{features:?}");
     assert_eq!(Evidence::of(&features), Some(Evidence::Server));
 }
 

@@ -1,7 +1,8 @@
 //! Several transfers, judged together.
 
 use super::features::Features;
-use super::model::{Model, Suspect, Suspicion};
+use super::model::Model;
+use super::suspect::{Suspect, Suspicion};
 
 /// One of several transfers that are judged together.
 #[derive(Debug, Clone, Copy)]

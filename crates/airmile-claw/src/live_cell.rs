@@ -10,7 +10,8 @@ use airmile_control::claw::Bottleneck;
 use airmile_control::claw::feedback::FeedbackReport;
 use airmile_decode::diag::LogReader;
 use airmile_model::units::MS_NS;
-use airmile_model::{Direction, Record, TtiIndex};
+use airmile_model::window::SegmentTti;
+use airmile_model::{Direction, Record};
 
 /// If the last step ended this long before the log did, the radio counts as idle, in ms
 /// (chosen here: the delay with which modems write, and one report).
@@ -33,7 +34,7 @@ pub struct LiveCell {
 struct CellRecords {
     cell: PhoneCell,
     /// Timing segment and TTI of the latest record.
-    latest: Option<(u32, TtiIndex)>,
+    latest: Option<SegmentTti>,
 }
 
 impl Default for LiveCell {
@@ -102,7 +103,7 @@ impl LiveCell {
             cell.restart();
         }
         let last = cell.round_trip(rtt_ns);
-        let is_now = |at: (u32, TtiIndex)| at.0 == segment && now.0 - at.1.0 <= IDLE_MS;
+        let is_now = |at: SegmentTti| at.0 == segment && now.0 - at.1.0 <= IDLE_MS;
         // Without a recent grant the MCS is unknown, and with it the window.
         let recent = last.filter(|last| is_now(last.at));
         self.last.idle = away || recent.is_none_or(|step| step.capacity_bps.is_none());

@@ -22,7 +22,7 @@ const STALE_ROUND_TRIPS: i64 = 3;
 pub struct Cqic {
     window: CongestionWindow,
     sequence: Option<u64>,
-    heard_ns: Option<i64>,
+    last_feedback_ns: Option<i64>,
     srtt_ns: i64,
 }
 
@@ -31,16 +31,12 @@ impl Cqic {
     #[must_use]
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
         let window = CongestionWindow::new(mss_bytes, initial_window_bytes);
-        Self { window, sequence: None, heard_ns: None, srtt_ns: 0 }
+        Self { window, sequence: None, last_feedback_ns: None, srtt_ns: 0 }
     }
 
-    fn is_told(&self, now_ns: i64) -> bool {
+    fn has_fresh_feedback(&self, now_ns: i64) -> bool {
         let most_ns = STALE_NS.max(STALE_ROUND_TRIPS * self.srtt_ns);
-        self.heard_ns.is_some_and(|at_ns| now_ns - at_ns <= most_ns)
-    }
-
-    fn half(&self, flight_size_bytes: u64) -> u64 {
-        (flight_size_bytes.min(self.window.cwnd_bytes) / 2).max(2 * self.window.mss_bytes)
+        self.last_feedback_ns.is_some_and(|at_ns| now_ns - at_ns <= most_ns)
     }
 }
 
@@ -51,7 +47,7 @@ impl Controller for Cqic {
 
     fn on_ack(&mut self, now_ns: i64, ack: &AckEvent) {
         self.srtt_ns = ack.srtt_ns.unwrap_or(self.srtt_ns);
-        if !self.is_told(now_ns) && ack.window_limited && !ack.in_recovery {
+        if !self.has_fresh_feedback(now_ns) && ack.window_limited && !ack.in_recovery {
             let left = self.window.slow_start(ack.acked_bytes);
             // RFC 5681 (3).
             self.window.cwnd_bytes += left * self.window.mss_bytes / self.window.cwnd_bytes.max(1);
@@ -59,23 +55,20 @@ impl Controller for Cqic {
     }
 
     fn on_congestion(&mut self, now_ns: i64, event: &CongestionEvent) {
-        if !self.is_told(now_ns) {
-            let half = self.half(event.flight_size_bytes);
+        if !self.has_fresh_feedback(now_ns) {
+            let half = self.window.half(event.flight_size_bytes);
             self.window.reduce(half, half);
         }
     }
 
     fn on_rto(&mut self, _now_ns: i64, flight_size_bytes: u64, again: bool) {
-        if again {
-            self.window.cwnd_bytes = self.window.mss_bytes;
-        } else {
-            self.window.reduce(self.half(flight_size_bytes), self.window.mss_bytes);
-        }
+        let half = self.window.half(flight_size_bytes);
+        self.window.on_timeout((!again).then_some(half));
     }
 
     fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
         self.on_rto(now_ns, flight_size_bytes, false);
-        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
+        self.window.on_persistent_congestion();
     }
 
     fn on_spurious(&mut self, _now_ns: i64) {
@@ -91,7 +84,7 @@ impl Controller for Cqic {
             return;
         }
         self.sequence = Some(feedback.sequence);
-        self.heard_ns = Some(now_ns);
+        self.last_feedback_ns = Some(now_ns);
         let least = self.window.initial_bytes;
         self.window.cwnd_bytes = feedback.w_claw_bytes.saturating_mul(HEADROOM).max(least);
     }

@@ -173,12 +173,8 @@ impl Controller for Cubic {
     }
 
     fn on_rto(&mut self, _now_ns: i64, flight_size_bytes: u64, again: bool) {
-        if again {
-            self.window.cwnd_bytes = self.window.mss_bytes;
-        } else {
-            let reduced = self.reduced(flight_size_bytes);
-            self.window.reduce(reduced, self.window.mss_bytes);
-        }
+        let reduced = (!again).then(|| self.reduced(flight_size_bytes));
+        self.window.on_timeout(reduced);
         // RFC 9438, 4.8: the epoch after the slow start begins at its plateau,
         // K = 0 and W_max = cwnd, wherever the window was before the timeout.
         self.epoch = None;
@@ -187,7 +183,7 @@ impl Controller for Cubic {
 
     fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
         self.on_rto(now_ns, flight_size_bytes, false);
-        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
+        self.window.on_persistent_congestion();
     }
 
     fn on_spurious(&mut self, _now_ns: i64) {

@@ -17,13 +17,6 @@ impl NewReno {
     pub fn new(mss_bytes: u64, initial_window_bytes: u64) -> Self {
         Self { window: CongestionWindow::new(mss_bytes, initial_window_bytes), acked_bytes: 0 }
     }
-
-    /// RFC 5681 (4): half of the data in flight, at least two segments, and at most half of
-    /// the window: packets lost before a timeout still count as FlightSize (2), although
-    /// the network no longer holds them.
-    fn half(&self, flight_size_bytes: u64) -> u64 {
-        (flight_size_bytes.min(self.window.cwnd_bytes) / 2).max(2 * self.window.mss_bytes)
-    }
 }
 
 impl Controller for NewReno {
@@ -49,23 +42,20 @@ impl Controller for NewReno {
     }
 
     fn on_congestion(&mut self, _now_ns: i64, event: &CongestionEvent) {
-        let half = self.half(event.flight_size_bytes);
+        let half = self.window.half(event.flight_size_bytes);
         self.window.reduce(half, half);
         self.acked_bytes = 0;
     }
 
     fn on_rto(&mut self, _now_ns: i64, flight_size_bytes: u64, again: bool) {
-        if again {
-            self.window.cwnd_bytes = self.window.mss_bytes;
-        } else {
-            self.window.reduce(self.half(flight_size_bytes), self.window.mss_bytes);
-        }
+        let half = self.window.half(flight_size_bytes);
+        self.window.on_timeout((!again).then_some(half));
         self.acked_bytes = 0;
     }
 
     fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
         self.on_rto(now_ns, flight_size_bytes, false);
-        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
+        self.window.on_persistent_congestion();
     }
 
     fn on_spurious(&mut self, _now_ns: i64) {

@@ -75,10 +75,6 @@ impl Vegas {
         self.round_rtt_ns = None;
         self.samples = 0;
     }
-
-    fn half(&self, flight_size_bytes: u64) -> u64 {
-        (flight_size_bytes.min(self.window.cwnd_bytes) / 2).max(2 * self.window.mss_bytes)
-    }
 }
 
 impl Controller for Vegas {
@@ -108,21 +104,18 @@ impl Controller for Vegas {
     }
 
     fn on_congestion(&mut self, _now_ns: i64, event: &CongestionEvent) {
-        let half = self.half(event.flight_size_bytes);
+        let half = self.window.half(event.flight_size_bytes);
         self.window.reduce(half, half);
     }
 
     fn on_rto(&mut self, _now_ns: i64, flight_size_bytes: u64, again: bool) {
-        if again {
-            self.window.cwnd_bytes = self.window.mss_bytes;
-        } else {
-            self.window.reduce(self.half(flight_size_bytes), self.window.mss_bytes);
-        }
+        let half = self.window.half(flight_size_bytes);
+        self.window.on_timeout((!again).then_some(half));
     }
 
     fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
         self.on_rto(now_ns, flight_size_bytes, false);
-        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
+        self.window.on_persistent_congestion();
     }
 
     fn on_spurious(&mut self, _now_ns: i64) {

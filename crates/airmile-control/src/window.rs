@@ -1,5 +1,5 @@
-//! Common parts of NewReno and Cubic: a window, its threshold, their values before the last
-//! reduction, and the restart after idle time.
+//! Common parts of the controllers: a window, its threshold, their values before the last
+//! reduction, and what RFC 5681 and RFC 2861 do to them.
 
 /// A congestion window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,27 @@ impl CongestionWindow {
         let used = acked_bytes.min(room);
         self.cwnd_bytes += used;
         acked_bytes - used
+    }
+
+    /// RFC 5681 (4): half of the data in flight, at least two segments, and at most half of
+    /// the window: packets lost before a timeout still count as FlightSize (2), although
+    /// the network no longer holds them.
+    pub(crate) fn half(&self, flight_size_bytes: u64) -> u64 {
+        (flight_size_bytes.min(self.cwnd_bytes) / 2).max(2 * self.mss_bytes)
+    }
+
+    /// RFC 5681, 3.1: after a timeout, the window is one segment. `None` holds the threshold: the
+    /// timer had expired for the same data before.
+    pub(crate) fn on_timeout(&mut self, ssthresh_bytes: Option<u64>) {
+        match ssthresh_bytes {
+            Some(ssthresh_bytes) => self.reduce(ssthresh_bytes, self.mss_bytes),
+            None => self.cwnd_bytes = self.mss_bytes,
+        }
+    }
+
+    /// RFC 9002, 7.2 and 7.6.2: the window after persistent congestion is two datagrams.
+    pub(crate) fn on_persistent_congestion(&mut self) {
+        self.cwnd_bytes = 2 * self.mss_bytes;
     }
 
     /// Sets the threshold and saves the previous state for [`undo`](Self::undo).

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Problem, Record, Severity, printable_path};
+use airmile_model::{Problem, Problems, Record, Severity, printable_path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +19,6 @@ pub(crate) const CUT_HEADER: &str = "cut_header";
 /// Extensions of names that promise a log or a capture.
 const LOG_EXTENSIONS: [&str; 9] =
     ["cap", "dlf", "har", "hdf", "mi2log", "pcap", "pcapng", "qmdl", "qmdl2"];
-
-/// Maximum number of problems kept as text; more are counted.
-const KEPT_PROBLEMS: usize = 100;
 
 /// The ending of a noun's plural.
 #[must_use]
@@ -287,11 +284,18 @@ impl FileReport {
 
     /// Adds a problem.
     pub fn problem(&mut self, problem: Problem) {
-        self.damaged |= problem.severity == Severity::Damage;
-        if self.problems.len() < KEPT_PROBLEMS {
-            self.problems.push(problem);
-        } else {
-            self.more_problems += 1;
-        }
+        self.change_problems(|all| all.push(problem));
+    }
+
+    /// Adds the problems that a reader found.
+    pub fn problems_of_reader(&mut self, found: &Problems) {
+        self.change_problems(|all| all.append(found));
+    }
+
+    fn change_problems(&mut self, change: impl FnOnce(&mut Problems)) {
+        let kept = std::mem::take(&mut self.problems);
+        let mut all = Problems { kept, more: self.more_problems, damaged: self.damaged };
+        change(&mut all);
+        Problems { kept: self.problems, more: self.more_problems, damaged: self.damaged } = all;
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use airmile::RadioOptions;
 use airmile::live::packets::{LivePackets, PacketView};
 use airmile::live::{Live, LiveBurst, LiveView};
-use airmile::model::{Problem, Severity};
+use airmile::model::{Problem, Problems, Severity};
 use airmile_host::source::{LogSource, SourceItem, SourceState, queue};
 use airmile_host::thread::{StopFlag, Worker};
 use thiserror::Error;
@@ -17,8 +17,8 @@ use tokio::sync::{broadcast, watch};
 use crate::published::EventSenders;
 pub use crate::published::{Events, Published};
 use crate::snapshot::{
-    ANOTHER_LOG, CountedBursts, KEPT_BURSTS, KEPT_PROBLEMS, LiveEvent, LiveTotals, News, Passing,
-    Snapshot, SourceStatus,
+    ANOTHER_LOG, CountedBursts, KEPT_BURSTS, LiveEvent, LiveTotals, News, Passing, Snapshot,
+    SourceStatus,
 };
 use crate::unlike::Head;
 
@@ -197,7 +197,7 @@ impl Feeder {
             totals: LiveTotals::default(),
             view: first.look(),
             decided: VecDeque::new(),
-            problems: Vec::new(),
+            problems: Problems::default(),
             packets: interface.map(|name| Passing {
                 interface: starting(name.to_owned()),
                 dropped: 0,
@@ -402,10 +402,7 @@ impl Feeder {
 
     fn take(&mut self, decided: &[LiveBurst], view: LiveView, problems: Vec<Problem>) {
         for problem in problems.into_iter().filter(|one| one.severity != Severity::Normal) {
-            let kept = &mut self.snapshot.problems;
-            if kept.len() < KEPT_PROBLEMS {
-                kept.push(problem.clone());
-            }
+            self.snapshot.problems.push(problem.clone());
             self.emit(LiveEvent::Problem(problem));
         }
         let mut new = Vec::new();

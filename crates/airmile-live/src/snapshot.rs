@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airmile::live::packets::{LiveFlow, PacketView};
 use airmile::live::{LiveBurst, LiveTransfer, LiveView, State};
-use airmile::model::{Direction, Problem, Verdict};
+use airmile::model::{Direction, Problem, Problems, Verdict};
 use airmile_host::source::SourceState;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,8 +12,6 @@ use serde::Serialize;
 /// Maximum number of bursts kept for requests (chosen here: some pages of them).
 pub const KEPT_BURSTS: usize = 1_024;
 
-/// Maximum number of kept problems (chosen here: more than a person reads).
-pub(crate) const KEPT_PROBLEMS: usize = 100;
 /// The state of a source whose log was replaced.
 pub const ANOTHER_LOG: &str = "another log, which begins before the end of the one before: transfers and bursts are those of \
      this one";
@@ -31,9 +29,9 @@ pub struct Snapshot {
     /// The last decided bursts, oldest first.
     #[serde(skip)]
     pub decided: VecDeque<LiveBurst>,
-    /// The first problems of the input.
+    /// The problems of the input.
     #[serde(skip)]
-    pub problems: Vec<Problem>,
+    pub problems: Problems,
     /// The traffic of the interface; absent: none was requested.
     pub packets: Option<Passing>,
 }

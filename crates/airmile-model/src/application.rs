@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::problem::{Problem, Severity};
+use crate::problem::{Problem, Problems};
 use crate::radio::Direction;
 use crate::stamp::{Clock, Stamp};
 use crate::transfer::Transfer;
@@ -295,12 +295,8 @@ pub struct ApplicationLog {
     pub from_cache: u64,
     /// Entries that are no transfers, such as `data:` URLs and web sockets.
     pub not_transfers: u64,
-    /// Problems, the first ones as text.
-    pub problems: Vec<Problem>,
-    /// Problems beyond those.
-    pub more_problems: u64,
-    /// Whether part of it was unreadable.
-    pub damaged: bool,
+    /// Its problems; damaged if part of it was unreadable.
+    pub problems: Problems,
     /// The entries that it may lack because of that.
     pub lost: LostEntries,
 }
@@ -317,18 +313,10 @@ pub enum LostEntries {
     Any,
 }
 
-/// Maximum number of problems kept as text (chosen here).
-const KEPT_PROBLEMS: usize = 100;
-
 impl ApplicationLog {
     /// Notes a problem.
     pub fn problem(&mut self, problem: Problem) {
-        self.damaged |= problem.severity == Severity::Damage;
-        if self.problems.len() < KEPT_PROBLEMS {
-            self.problems.push(problem);
-        } else {
-            self.more_problems += 1;
-        }
+        self.problems.push(problem);
     }
 
     /// Moves all times by a map from this log's clock to another, such as an offset: the

@@ -40,7 +40,7 @@ pub use finding::{
 };
 pub use page::{PageCause, RequestPhase};
 pub use printable::{printable, printable_lines, printable_path};
-pub use problem::{Problem, Severity};
+pub use problem::{Problem, Problems, Severity};
 pub use radio::{Direction, Modulation, RlcMode, RntiType};
 pub use records::{
     BsrReport, BufferStatus, CellInfo, CellUse, Dci, Grant, GrantSources, Hole, MacBlock,

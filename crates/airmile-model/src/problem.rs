@@ -51,6 +51,39 @@ impl Problem {
     }
 }
 
+/// Maximum number of an input's problems kept as text (chosen here: more than a person reads).
+const KEPT_PROBLEMS: usize = 100;
+
+/// The problems of an input.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems {
+    /// The first ones.
+    pub kept: Vec<Problem>,
+    /// The number of those beyond.
+    pub more: u64,
+    /// Whether one of all is damage.
+    pub damaged: bool,
+}
+
+impl Problems {
+    /// Adds one.
+    pub fn push(&mut self, problem: Problem) {
+        self.damaged |= problem.severity == Severity::Damage;
+        if self.kept.len() < KEPT_PROBLEMS {
+            self.kept.push(problem);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Adds those of a part.
+    pub fn append(&mut self, part: &Self) {
+        part.kept.iter().cloned().for_each(|problem| self.push(problem));
+        self.more += part.more;
+        self.damaged |= part.damaged;
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = printable(&self.what);
@@ -58,5 +91,25 @@ impl fmt::Display for Problem {
             None => write!(f, "{what}"),
             Some(offset) => write!(f, "byte {offset}: {what}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_beyond_the_first_are_counted() {
+        let mut problems = Problems::default();
+        let problem = |offset, severity| Problem::at(offset, severity, "odd".into());
+        (0..100).for_each(|at| problems.push(problem(at, Severity::Warning)));
+        assert_eq!((problems.kept.len(), problems.more, problems.damaged), (100, 0, false));
+        problems.push(problem(100, Severity::Damage));
+        assert_eq!((problems.kept.len(), problems.more, problems.damaged), (100, 1, true));
+        let mut whole = Problems::default();
+        whole.push(problem(0, Severity::Normal));
+        whole.append(&problems);
+        assert_eq!((whole.kept.len(), whole.more, whole.damaged), (100, 2, true));
+        assert_eq!(whole.kept[99].offset, Some(98));
     }
 }

@@ -57,13 +57,6 @@ impl Stamp {
         Self { clock: Clock::Modem, ns }
     }
 
-    /// Nanoseconds from `earlier` to `self`; `None` if the clocks differ or the
-    /// difference does not fit.
-    #[must_use]
-    pub fn checked_since_ns(self, earlier: Self) -> Option<i64> {
-        if self.clock == earlier.clock { self.ns.checked_sub(earlier.ns) } else { None }
-    }
-
     /// Whether a time is out of order between two that are in order: it alone is wrong. All are in
     /// nanoseconds on one clock.
     #[must_use]
@@ -96,14 +89,5 @@ mod tests {
         // A pause, and messages of several tasks.
         assert!(!Stamp::is_lone(0, 10_000 * MS, 10_001 * MS));
         assert!(!Stamp::is_lone(100 * MS, 95 * MS, 101 * MS));
-    }
-
-    #[test]
-    fn clocks_never_mix() {
-        let modem = Stamp::modem(5);
-        let phone = Stamp { clock: Clock::Phone, ns: 9 };
-        assert_eq!(phone.checked_since_ns(modem), None);
-        assert_eq!(Stamp::modem(9).checked_since_ns(modem), Some(4));
-        assert_eq!(Stamp::modem(i64::MAX).checked_since_ns(Stamp::modem(-1)), None);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags};
 
-use airmile_wire::compare::{Exchanges, RequestExchange};
+use airmile_wire::compare::{RequestTimer, TimedRequest};
 
 /// A connection as the client sees it.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Connection {
     /// From SYN to SYN-ACK, in nanoseconds; at the server, to the handshake's last ACK.
     pub rtt_ns: Option<i64>,
     /// Its exchanges, in order.
-    pub exchanges: Vec<RequestExchange>,
+    pub exchanges: Vec<TimedRequest>,
 }
 
 /// The round trips of handshakes by the sides of the monitor, in nanoseconds: of one, or their sums.
@@ -59,8 +59,8 @@ pub struct ConnectionReader {
 
 #[derive(Debug, Default)]
 struct ClientConnection {
-    exchanges: Exchanges,
-    done: Vec<RequestExchange>,
+    exchanges: RequestTimer,
+    done: Vec<TimedRequest>,
     /// Sequence number of the SYN.
     isn: Option<SeqNum>,
     syn_ns: Option<i64>,
@@ -210,8 +210,10 @@ impl ConnectionReader {
                 let new = connection.acknowledged(tcp.ack);
                 connection.exchanges.push_down(packet.at_ns, new);
             }
-            if ClientConnection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes) > 0 {
-                connection.exchanges.push_up(packet.at_ns);
+            let new =
+                ClientConnection::fresh(&mut connection.up_end, tcp.seq, packet.payload_bytes);
+            if new > 0 {
+                connection.exchanges.push_up(packet.at_ns, new, packet.payload);
             }
         } else {
             let new = connection.down.fresh(tcp.seq, packet.payload_bytes);

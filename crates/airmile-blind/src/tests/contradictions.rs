@@ -1,6 +1,5 @@
 //! What contradicts a suspect, and for which transfers.
 
-use super::super::features::{BATCH, N_FEATURES, NAMES, SENT_AGAIN};
 use super::*;
 
 /// A connection whose request at `asked` ms is answered, after a round trip of 50 ms, by segments a ms
@@ -54,9 +53,9 @@ fn a_pause_is_that_of_one_connection() {
 fn lossy(cv_short: f64, queue_ms: Option<f64>) -> Features {
     let list = phone(&[(0, 50, 300)]);
     let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
-    features.values = [f64::NAN; N_FEATURES];
-    features.values[LOSS_SHARE] = 0.8;
-    features.values[FIRST_OF_ARRIVALS] = cv_short;
+    features.values = FeatureValues::UNKNOWN;
+    features.values[Feature::Loss] = 0.8;
+    features.values[Feature::CvShort] = cv_short;
     features.queue_ms = queue_ms;
     features
 }
@@ -102,18 +101,18 @@ fn an_overflow_does_not_show_whose_queue_was_full() {
         all.iter().find(|one| one.suspect == suspect).unwrap().probability
     };
     features.place = CaptureSite::Phone;
-    features.values = cell;
+    features.values = FeatureValues(cell);
     assert!((0.7..0.9).contains(&of(&features, Suspect::Wireline)));
     assert!(of(&features, Suspect::Radio) > 0.1);
     assert!(of(&Features { line_loses: true, ..features }, Suspect::Wireline) > 0.9);
     assert!(of(&Features { queue_ms: Some(10.0), ..features }, Suspect::Wireline) > 0.9);
-    features.values = line;
+    features.values = FeatureValues(line);
     assert!((0.6..0.9).contains(&of(&features, Suspect::Wireline)));
     assert!(Model::names(&features, &Model::judge(&features)[0]));
     // At the server nor does a queue without losses.
     features.place = CaptureSite::Server;
-    for sent_again in [features.values[SENT_AGAIN], 0.0] {
-        features.values[SENT_AGAIN] = sent_again;
+    for sent_again in [features.values[Feature::SentAgain], 0.0] {
+        features.values[Feature::SentAgain] = sent_again;
         let first = Model::judge(&features)[0];
         assert_eq!(first.suspect, Suspect::Wireline);
         assert!((0.7..0.75).contains(&first.probability) && !Model::names(&features, &first));
@@ -167,9 +166,8 @@ fn behind_a_proxy_a_pace_may_be_a_lines() {
         [Suspect::SenderLimited, Suspect::Wireline]
             .map(|suspect| all.iter().find(|one| one.suspect == suspect).unwrap().probability)
     };
-    let limited = NAMES.iter().position(|name| *name == "pace").unwrap();
-    features.values[..FIRST_OF_ARRIVALS].fill(0.0);
-    features.values[limited] = 1.0;
+    features.values.0[..Feature::CvShort as usize].fill(0.0);
+    features.values[Feature::Pace] = 1.0;
     let [pace, line] = of(&features);
     assert!(pace > line, "{pace} {line}");
     features.behind_proxy = true;
@@ -186,11 +184,11 @@ fn a_queue_that_is_served_at_one_rate_is_not_the_radios() {
     (features.transport, features.begun_before) = (TransportKind::Stamped, false);
     (features.base_rtt_ns, features.queue_ms) = (Some(76000000), Some(8e+03));
     features.place = CaptureSite::Server;
-    features.values = [
+    features.values = FeatureValues([
         0.9899, 0.0, 0.0, 0.0, 0.007572, 0.0, 0.0, 0.002524, 0.0, 0.0, 5.059, 6.715, 7.307, 4.208,
         0.0, 0.1118, 0.02997, -0.4755, 0.0, -0.001085, 0.6588, 0.0542, 0.276, 1.675, 2.071, 0.8753,
         0.7493, 0.1043,
-    ];
+    ]);
     let of = |features: &Features| Model::judge(features)[0];
     let first = of(&features);
     assert!(first.suspect == Suspect::Radio && first.probability > 0.9);
@@ -198,7 +196,7 @@ fn a_queue_that_is_served_at_one_rate_is_not_the_radios() {
     let first = of(&features);
     assert!(first.probability < 0.5 && !Model::names(&features, &first), "{first:?}");
     // A line that is first anyway stays as it is.
-    features.values[SENT_AGAIN] = 0.5;
+    features.values[Feature::SentAgain] = 0.5;
     let even = Model::judge(&features);
     assert_eq!(
         (even[0].suspect, even),
@@ -256,7 +254,7 @@ fn too_few_packets_or_small_messages_show_no_queue() {
     assert!(of_queues(&features) > 0.01);
     assert!(of_queues(&Features { bytes: 119_999, ..features }) < 0.003);
     let mut trickle = features;
-    trickle.values[BATCH] = (500.0_f64 / 1_500.0).ln();
+    trickle.values[Feature::Batch] = (500.0_f64 / 1_500.0).ln();
     assert!(of_queues(&trickle) < 0.003);
 }
 

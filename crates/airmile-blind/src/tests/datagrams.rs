@@ -1,7 +1,6 @@
 //! Datagrams: which are QUIC's, and how far apart they are.
 
 use super::*;
-use crate::features::FIRST_OF_ARRIVALS;
 
 /// Takes a datagram of a flow between the phone's port and the server's.
 fn note(
@@ -107,7 +106,7 @@ fn no_link_is_a_suspect_if_packets_never_waited() {
     let mut features = Features::from_spans(&list, &list.transfers(20_000)).unwrap();
     (features.transport, features.is_quic) = (TransportKind::Datagrams, true);
     // Of QUIC only arrivals are known.
-    features.values[..FIRST_OF_ARRIVALS].fill(f64::NAN);
+    features.values.0[..Feature::CvShort as usize].fill(f64::NAN);
     features.begun_before = false;
     let links = |features: &Features, share, rtt_ms: i64| {
         let base_rtt_ns = Some(rtt_ms * MS);

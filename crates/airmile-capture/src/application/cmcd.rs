@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(found.log.transfers.len() as u64, long);
         assert_eq!(found.log.events.len() as u64, long);
         assert_eq!(found.log.not_transfers, n - long);
-        let problems: Vec<_> = found.log.problems.iter().map(ToString::to_string).collect();
+        let problems: Vec<_> = found.log.problems.kept.iter().map(ToString::to_string).collect();
         assert!(problems[0].contains(" requests were left out: sessions"), "{problems:?}");
         assert!(problems[1].contains(&format!("(long, {long})")), "{problems:?}");
         let sessions = (n - 1) / 3 + 2;
@@ -403,9 +403,9 @@ mod tests {
         }
         let mut found = Gathered::default();
         sessions.finish(&mut found);
-        let says = &found.log.problems[1].what;
+        let says = &found.log.problems.kept[1].what;
         assert!(says.starts_with("CMCD of 2 sessions") && says.contains("(long, 200000"), "{says}");
-        assert!(found.log.problems.iter().all(|problem| problem.offset.is_none()));
+        assert!(found.log.problems.kept.iter().all(|problem| problem.offset.is_none()));
         let left_out = format!("the first {} of which", 200_000 - found.log.events.len());
         assert!(says.contains(&left_out), "{says}");
     }
@@ -420,7 +420,7 @@ mod tests {
         }
         let mut found = Gathered::default();
         sessions.finish(&mut found);
-        let says = &found.log.problems[1].what;
+        let says = &found.log.problems.kept[1].what;
         assert!(says.contains("(a, 100002"), "{says}");
         let kept = found.log.events.len();
         assert!(kept >= KEPT_REQUESTS / 2, "{kept}");
@@ -466,7 +466,7 @@ mod tests {
         ];
         assert_eq!(events, kinds);
         assert_eq!((log.items, log.bad_items, log.not_transfers), (4, 1, 2));
-        let problems: Vec<_> = log.problems.iter().map(ToString::to_string).collect();
+        let problems: Vec<_> = log.problems.kept.iter().map(ToString::to_string).collect();
         assert!(problems[0].starts_with("byte 458: no line"), "{problems:?}");
         assert!(problems[1].contains("CMCD of 2 sessions"), "{problems:?}");
         assert!(problems[2].contains("1 requests without a duration"), "{problems:?}");

@@ -299,7 +299,7 @@ mod tests {
             let log = read_application(ApplicationFormat::Iperf3, text.as_bytes());
             assert_eq!(log.transfers[0].bytes, Some(bytes), "{text}");
             assert_eq!(log.rates.first().and_then(|rate| rate.retransmits), lost, "{text}");
-            let what = log.problems.iter().map(ToString::to_string).collect::<String>();
+            let what = log.problems.kept.iter().map(ToString::to_string).collect::<String>();
             assert!(what.contains("7 of 10 datagrams (70.0 %) were lost"), "{what}");
         };
         check(&interval(false), r#","blksize":1000"#, 3_000, Some(7));
@@ -313,7 +313,7 @@ mod tests {
         let log = test(r#""reverse":1"#, &sum(0, 100, false), "");
         assert_eq!((log.rates[0].rtt_us, log.rates[0].cwnd_bytes), (Some(25_000.0), Some(15)));
         assert_eq!(log.transfers[0].connection.as_deref(), Some("2 streams"));
-        assert!(log.transfers[0].unfinished && log.damaged);
+        assert!(log.transfers[0].unfinished && log.problems.damaged);
         assert_eq!(log.scale.placed_within_ns, 1_000_000_000);
         let log = test(r#""reverse":[]"#, r#"{"sum":{"start":0,"end":"x","bytes":1}}"#, "}");
         assert_eq!((log.transfers.len(), log.bad_items), (0, 1));

@@ -96,7 +96,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     }
     if on_terminal {
         output::print_wrapped(&last_words(&last.view))?;
-        last.problems.iter().for_each(|problem| problems.print(problem));
+        last.problems.kept.iter().for_each(|problem| problems.print(problem));
     }
     problems.finish(last.view.intake.more_problems);
     Ok(Outcome::of(last.view.intake.damaged))

@@ -442,7 +442,7 @@ impl Controller for Bbr3 {
     fn on_persistent_congestion(&mut self, now_ns: i64, flight_size_bytes: u64) {
         self.on_rto(now_ns, flight_size_bytes, false);
         self.cwnd = 2.0 * self.mss();
-        self.window.cwnd_bytes = 2 * self.window.mss_bytes;
+        self.window.on_persistent_congestion();
     }
 
     fn on_spurious(&mut self, _now_ns: i64) {

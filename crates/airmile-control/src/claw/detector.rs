@@ -61,14 +61,6 @@ impl BottleneckDetector {
         }
     }
 
-    /// Starts from the verdict of an earlier session with the same server (4.4: cached by
-    /// its address).
-    #[must_use]
-    pub fn remembering(mut self, verdict: Bottleneck) -> Self {
-        self.now = verdict;
-        self
-    }
-
     /// Updates the verdict with one round trip: the PRB pairs allocated to the client (U),
     /// those free for it (N_f: its own and idle ones), whether the sender had data to send
     /// throughout, and the radio's losses so far. Returns the verdict.
@@ -171,9 +163,6 @@ mod tests {
         check(&[short, short, (0.0, 1_000.0, false), short, short], Cellular);
         let now_this_now_that = [[short; 4], [used; 4], [short; 4], [used; 4]].concat();
         check(&now_this_now_that, Unclear);
-        let mut detector =
-            BottleneckDetector::new(DetectorOptions::default()).remembering(Wireline);
-        assert_eq!(detector.on_round_trip(1.0, 2.0, true, 0), Wireline);
     }
 
     /// A round trip with a radio loss, and the one after it, are no evidence for the wireline,

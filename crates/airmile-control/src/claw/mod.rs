@@ -120,14 +120,14 @@ impl Claw {
     }
 
     /// W_cubic in bytes.
-    #[must_use]
-    pub fn w_cubic_bytes(&self) -> u64 {
+    #[cfg(test)]
+    fn w_cubic_bytes(&self) -> u64 {
         self.cubic.cwnd_bytes()
     }
 
     /// Whether feedback is ignored because the path did not deliver the client's window.
-    #[must_use]
-    pub const fn distrusts(&self, now_ns: i64) -> bool {
+    #[cfg(test)]
+    const fn distrusts(&self, now_ns: i64) -> bool {
         self.trust.is_withdrawn(now_ns)
     }
 

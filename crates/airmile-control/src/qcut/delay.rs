@@ -32,7 +32,7 @@ pub struct DelayConfig {
     pub give_up_ns: i64,
     /// The path's round trip from an oracle, in ns: then the rate is the modem log's, and neither
     /// is searched. For experiments, as a bound.
-    pub told_base_ns: Option<i64>,
+    pub oracle_base_rtt_ns: Option<i64>,
 }
 
 impl Default for DelayConfig {
@@ -43,7 +43,7 @@ impl Default for DelayConfig {
             start_bytes_per_s: 125_000,
             probe_after_ns: 200_000_000,
             give_up_ns: 2_000_000_000,
-            told_base_ns: None,
+            oracle_base_rtt_ns: None,
         }
     }
 }
@@ -102,7 +102,7 @@ pub struct RoundTripEstimator {
     outstanding_since_ns: i64,
     search: Option<Search>,
     /// An oracle's rate, and the rate to convert a time limit, in bytes per second.
-    told: Option<(u64, u64)>,
+    oracle_rates: Option<(u64, u64)>,
 }
 
 impl RoundTripEstimator {
@@ -121,18 +121,18 @@ impl RoundTripEstimator {
             returned_ns: None,
             outstanding_since_ns: 0,
             search: None,
-            told: None,
+            oracle_rates: None,
         }
     }
 
-    /// Whether an oracle tells the path's round trip and the rate.
-    pub(super) const fn is_told(&self) -> bool {
-        self.config.told_base_ns.is_some()
+    /// Whether an oracle gives the path's round trip and the rate.
+    pub(super) const fn has_oracle(&self) -> bool {
+        self.config.oracle_base_rtt_ns.is_some()
     }
 
     /// An oracle's rate, and the rate to convert a time limit into bytes.
-    pub(super) const fn tell(&mut self, bytes_per_s: u64, sought_bytes_per_s: u64) {
-        self.told = Some((bytes_per_s, sought_bytes_per_s));
+    pub(super) const fn set_oracle_rates(&mut self, bytes_per_s: u64, sought_bytes_per_s: u64) {
+        self.oracle_rates = Some((bytes_per_s, sought_bytes_per_s));
     }
 
     /// Accounts for a packet passed to the modem.
@@ -217,7 +217,7 @@ impl RoundTripEstimator {
             return self.outstanding_bytes() < 10 * u64::from(MTU_BYTES);
         };
         let on_the_way = bytes_in(base_ns, self.bytes_per_s());
-        let is_old = now_ns.saturating_sub(seen_ns) > self.config.base_ns && !self.is_told();
+        let is_old = now_ns.saturating_sub(seen_ns) > self.config.base_ns && !self.has_oracle();
         if self.search.is_none() && is_old {
             self.search = Some(Search { since_ns: now_ns, ..Search::default() });
         }
@@ -258,7 +258,7 @@ impl RoundTripEstimator {
 
     /// Moving average of the minimum round trips, in ns.
     fn base(&self) -> Option<i64> {
-        self.config.told_base_ns.or(self.base_ns.map(|base| base as i64))
+        self.config.oracle_base_rtt_ns.or(self.base_ns.map(|base| base as i64))
     }
 
     /// Bytes passed to the modem and not acknowledged.
@@ -277,7 +277,7 @@ impl RoundTripEstimator {
     /// The rate of acknowledged bytes, in bytes per second.
     #[must_use]
     pub const fn bytes_per_s(&self) -> u64 {
-        match self.told {
+        match self.oracle_rates {
             Some((bytes_per_s, _)) => bytes_per_s,
             None => self.rate.bytes_per_s(),
         }
@@ -292,7 +292,7 @@ impl RoundTripEstimator {
     /// The rate to convert a time limit into bytes; it probes for more bandwidth at times.
     #[must_use]
     pub fn sought_bytes_per_s(&self, now_ns: i64) -> u64 {
-        self.told.map_or_else(|| self.rate.sought_bytes_per_s(now_ns), |(_, sought)| sought)
+        self.oracle_rates.map_or_else(|| self.rate.sought_bytes_per_s(now_ns), |(_, sought)| sought)
     }
 
     /// Total bytes acknowledged.

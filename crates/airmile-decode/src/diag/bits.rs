@@ -163,6 +163,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// As [`take`](Self::take), but stays where it is.
+    #[inline]
+    pub fn peek(&self, len: usize, field: &'static str) -> Result<Part<'a>, Short> {
+        self.clone().take(len, field)
+    }
+
     /// A cursor over the next `len` bytes, or over the remaining ones; this one moves
     /// past them. The flag is true if all of them are there.
     pub fn sub(&mut self, len: usize) -> (Cursor<'a>, bool) {

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Problem, Record, Severity, UnknownMessage};
+use airmile_model::{Problem, Problems, Record, Severity, UnknownMessage};
 
 use super::assemble::Assembler;
 use super::frame::{CMD_SECURE_LOG, LogPacket};
 use super::msg::{Message, SizeCheck};
 use super::stream::{Container, Deframer, Event};
-
-/// Maximum number of problems kept as text; more are counted.
-const KEPT_PROBLEMS: usize = 100;
 
 /// A record, and its subscription.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,16 +58,12 @@ pub struct LogStats {
     pub size_checks: BTreeMap<MessageKey, SizeCheck>,
     /// Messages by code and versions.
     pub messages: BTreeMap<MessageKey, MessageCount>,
-    /// Problems, the first ones as text.
-    pub problems: Vec<Problem>,
-    /// Problems beyond those.
-    pub more_problems: u64,
+    /// Its problems; damaged if anything was lost to damage.
+    pub problems: Problems,
     /// Records that arrived after the horizon, out of order.
     pub late_records: u64,
     /// Packets of the modem's secure log, which are encrypted.
     pub encrypted: u64,
-    /// Whether anything was lost to damage.
-    pub damaged: bool,
 }
 
 /// Reads a modem log: framing, messages and assembly in one, per subscription.
@@ -170,13 +163,13 @@ impl LogReader {
     /// Whether anything so far was lost to damage.
     #[must_use]
     pub const fn is_damaged(&self) -> bool {
-        self.stats.damaged
+        self.stats.problems.damaged
     }
 
     /// The problems so far that are kept as text, by their discovery.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
-        &self.stats.problems
+        &self.stats.problems.kept
     }
 
     /// The contents so far.
@@ -192,13 +185,13 @@ impl LogReader {
         };
         let untimed: u64 = self.assemblers.values().map(Assembler::untimed_records).sum();
         if untimed > 0 {
-            stats.problem(Problem::of_file(
+            stats.problems.push(Problem::of_file(
                 Severity::Warning,
                 format!("{untimed} records state no valid time and were left out"),
             ));
         }
         if stats.encrypted > 0 {
-            stats.problem(Problem::of_file(
+            stats.problems.push(Problem::of_file(
                 Severity::Warning,
                 format!(
                     "{} packets are encrypted (secure log, command 0x9E) and cannot be read",
@@ -222,7 +215,7 @@ impl LogReader {
                     if problem.severity == Severity::Damage {
                         assemblers.values_mut().for_each(Assembler::note_damage);
                     }
-                    stats.problem(problem);
+                    stats.problems.push(problem);
                     continue;
                 }
             };
@@ -316,7 +309,7 @@ impl LogStats {
     fn note_clock(&mut self, assembler: &Assembler, jumps: u64, offset: u64) {
         self.last_ns = self.last_ns.max(assembler.latest_ns());
         if assembler.clock_jumps() > jumps {
-            self.problem(Problem::at(
+            self.problems.push(Problem::at(
                 offset,
                 Severity::Warning,
                 "the clock jumps back: another log, or the same one again, begins here \
@@ -337,15 +330,6 @@ impl LogStats {
 
     fn message_problem(&mut self, offset: u64, error: &super::msg::MessageError) {
         let what = error.to_string();
-        self.problem(Problem::at(offset, Severity::Warning, what));
-    }
-
-    fn problem(&mut self, problem: Problem) {
-        self.damaged |= problem.severity == Severity::Damage;
-        if self.problems.len() < KEPT_PROBLEMS {
-            self.problems.push(problem);
-        } else {
-            self.more_problems += 1;
-        }
+        self.problems.push(Problem::at(offset, Severity::Warning, what));
     }
 }

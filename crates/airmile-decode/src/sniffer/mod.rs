@@ -12,8 +12,8 @@ mod rows;
 use std::collections::{BTreeMap, HashMap};
 
 use airmile_model::{
-    CellUse, Clock, Direction, Grant, GrantSources, Position, Problem, Record, RntiType, Severity,
-    Stamp, TtiIndex,
+    CellUse, Clock, Direction, Grant, GrantSources, Position, Problem, Problems, Record, RntiType,
+    Severity, Stamp, TtiIndex,
 };
 
 use self::gnb::{ConsoleSummary, GnbLine};
@@ -22,8 +22,6 @@ use self::rows::{Columns, SniffedRow};
 
 /// RNTIs that can be a user's C-RNTI (TS 36.321, table 7.1-1).
 const C_RNTIS: std::ops::RangeInclusive<u16> = 0x003d..=0xfff3;
-/// Maximum number of problems kept as text; more are counted.
-const KEPT_PROBLEMS: usize = 100;
 /// Longer lines are no rows.
 const MAX_LINE: usize = 8 * 1024;
 /// The maximum number of rows that are held (chosen here: half an hour of a busy
@@ -115,10 +113,8 @@ pub struct SnifferStats {
     pub rows: u64,
     /// Rows that could not be read.
     pub bad_rows: u64,
-    /// Problems, the first ones as text.
-    pub problems: Vec<Problem>,
-    /// Problems beyond those.
-    pub more_problems: u64,
+    /// Its problems.
+    pub problems: Problems,
     /// The RNTI of the returned grants, its bytes, and the number of RNTIs.
     pub chosen: Option<(u16, u64, usize)>,
 }
@@ -216,13 +212,8 @@ impl SnifferReader {
 
     fn bad_row(&mut self, what: &str) {
         self.stats.bad_rows += 1;
-        let (offset, severity) = (self.line_at, Severity::Damage);
-        if self.stats.problems.len() < KEPT_PROBLEMS {
-            let what = format!("{} row {what}", self.kind.name());
-            self.stats.problems.push(Problem::at(offset, severity, what));
-        } else {
-            self.stats.more_problems += 1;
-        }
+        let what = format!("{} row {what}", self.kind.name());
+        self.stats.problems.push(Problem::at(self.line_at, Severity::Damage, what));
     }
 
     /// A line of a base station's log: most are irrelevant here.
@@ -491,6 +482,6 @@ mod tests {
         let grant = grants(&records)[0];
         assert_eq!((grant.position.numerology, grant.position.tti.0), (1, 113));
         assert_eq!((grant.tbs_bytes, grant.layers), (Some(10_000), Some(2)));
-        assert_eq!((stats.bad_rows, stats.problems.len()), (1, 1));
+        assert_eq!((stats.bad_rows, stats.problems.kept.len()), (1, 1));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Header line first, any column order, unknown columns ignored, an empty field is
 //! unknown. A row has as many fields as the header. Reading continues after a bad row, which
-//! becomes a [`Problem`]. A row, the
+//! becomes a [`Problem`](airmile_model::Problem). A row, the
 //! number of columns and the kept data have limits; a table that exceeds one is refused.
 
 mod grants;
@@ -17,7 +17,7 @@ pub use rows::{MAX_COLUMNS, MAX_KEPT_ROWS, MAX_KEPT_TEXT_BYTES, MAX_RECORD_BYTES
 pub use transfers::{read_transfers, write_transfers};
 pub use truth::{read_transfer_truth, read_truth, write_transfer_truth, write_truth};
 
-use airmile_model::Problem;
+use airmile_model::Problems;
 
 /// The table of a header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +78,6 @@ pub struct TableContent<T> {
     pub rows: Vec<T>,
     /// Number of unreadable rows.
     pub bad_rows: u64,
-    /// Their errors, the first ones as text.
-    pub problems: Vec<Problem>,
+    /// Their errors.
+    pub problems: Problems,
 }

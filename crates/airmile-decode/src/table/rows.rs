@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::str::FromStr;
 
-use airmile_model::problem::{Problem, Severity};
+use airmile_model::problem::{Problem, Problems, Severity};
 use airmile_model::tti::TtiIndex;
 use airmile_model::{Clock, Direction, Stamp, printable};
 
@@ -25,8 +25,6 @@ pub const MAX_KEPT_TEXT_BYTES: usize = 256 << 20;
 /// Rows of a TTI among which a repeated one is found (chosen here: 32 carriers have two blocks of
 /// each direction).
 const MAX_ROWS_OF_A_TTI: usize = 1_024;
-/// Maximum number of problems kept as text; more are counted.
-const KEPT_PROBLEMS: usize = 100;
 /// Maximum characters of a field or a header in an error.
 const QUOTED_CHARS: usize = 120;
 
@@ -317,7 +315,8 @@ impl<R: Read> CsvRows<R> {
         read: impl Fn(RowRef<'_>) -> Result<T, TableError>,
         text_bytes: impl Fn(&T) -> usize,
     ) -> Result<TableContent<T>, TableError> {
-        let mut content = TableContent { rows: Vec::new(), bad_rows: 0, problems: Vec::new() };
+        let mut content =
+            TableContent { rows: Vec::new(), bad_rows: 0, problems: Problems::default() };
         let mut text = 0_usize;
         while let Some(row) = self.next() {
             let place = row.as_ref().map_or((0, 0), |row| row.place());
@@ -329,9 +328,7 @@ impl<R: Read> CsvRows<R> {
                 Err(error) if error.is_fatal() => return Err(error),
                 Err(error) => {
                     content.bad_rows += 1;
-                    if content.problems.len() < KEPT_PROBLEMS {
-                        content.problems.push(error.to_problem());
-                    }
+                    content.problems.push(error.to_problem());
                 }
             }
             let limits = [

@@ -21,39 +21,49 @@ pub fn read_transfers<R: Read>(
     clock: Clock,
 ) -> Result<TableContent<Transfer>, TableError> {
     let rows = CsvRows::new(input)?;
-    let id = rows.required("id")?;
-    let tti = (rows.column("start_tti"), rows.column("end_tti"));
-    let us = (rows.column("start_us"), rows.column("end_us"));
-    if tti.0.is_none() || tti.1.is_none() {
+    let columns = TransferColumns {
+        id: rows.required("id")?,
+        start_tti: rows.column("start_tti"),
+        end_tti: rows.column("end_tti"),
+        start_us: rows.column("start_us"),
+        end_us: rows.column("end_us"),
+        bytes: rows.column("bytes"),
+        dir: rows.column("dir"),
+        unfinished: rows.column("unfinished"),
+    };
+    if columns.start_tti.is_none() || columns.end_tti.is_none() {
         rows.required("start_us")?;
         rows.required("end_us")?;
     }
-    let bytes = rows.column("bytes");
-    let dir = rows.column("dir");
-    let unfinished = rows.column("unfinished");
-    rows.keep_all(
-        |row| read_row(row, clock, id, (tti, us), (bytes, dir, unfinished)),
-        |transfer| transfer.id.len(),
-    )
+    rows.keep_all(|row| read_row(row, clock, &columns), |transfer| transfer.id.len())
 }
 
-type Pair = (Option<usize>, Option<usize>);
+/// The indices of the columns.
+struct TransferColumns {
+    id: usize,
+    start_tti: Option<usize>,
+    end_tti: Option<usize>,
+    start_us: Option<usize>,
+    end_us: Option<usize>,
+    bytes: Option<usize>,
+    dir: Option<usize>,
+    unfinished: Option<usize>,
+}
 
 fn read_row(
     row: RowRef<'_>,
     clock: Clock,
-    id: usize,
-    (tti, us): (Pair, Pair),
-    (bytes, dir, unfinished): (Option<usize>, Option<usize>, Option<usize>),
+    columns: &TransferColumns,
 ) -> Result<Transfer, TableError> {
-    let span_tti = match (row.tti(("start_tti", tti.0))?, row.tti(("end_tti", tti.1))?) {
+    let TransferColumns { id, start_tti, end_tti, start_us, end_us, .. } = *columns;
+    let span_tti = match (row.tti(("start_tti", start_tti))?, row.tti(("end_tti", end_tti))?) {
         (Some(start), Some(end)) if start > end => {
             return Err(row.bad("end_tti", &end.to_string(), "at or after start_tti"));
         }
         (Some(start), Some(end)) => Some((start, end)),
         _ => None,
     };
-    let time = row.time(("start_us", us.0), clock)?.zip(row.time(("end_us", us.1), clock)?);
+    let time = row.time(("start_us", start_us), clock)?.zip(row.time(("end_us", end_us), clock)?);
     if let Some((_, end)) = time.filter(|(start, end)| start.ns > end.ns) {
         return Err(row.bad("end_us", &end.micros().to_string(), "at or after start_us"));
     }
@@ -66,16 +76,16 @@ fn read_row(
         return Err(row.bad("end_us", &end.micros().to_string(), expected));
     }
     if span_tti.is_none() && time.is_none() {
-        return Err(row.empty(if us.0.is_some() { "start_us" } else { "start_tti" }));
+        return Err(row.empty(if start_us.is_some() { "start_us" } else { "start_tti" }));
     }
     Ok(Transfer {
         id: row.string(Some(id)).ok_or_else(|| row.empty("id"))?,
         time,
         tti: span_tti,
-        bytes: row.int(("bytes", bytes))?.filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
-        dir: row.direction(dir)?,
+        bytes: row.int(("bytes", columns.bytes))?.filter(|bytes| *bytes <= MAX_TRANSFER_BYTES),
+        dir: row.direction(columns.dir)?,
         unfinished: row
-            .parsed(("unfinished", unfinished), "true or false", parse_flag)?
+            .parsed(("unfinished", columns.unfinished), "true or false", parse_flag)?
             .unwrap_or(false),
     })
 }
@@ -135,11 +145,11 @@ mod tests {
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         assert_eq!(content.rows.len(), 1);
         assert_eq!(content.rows[0].time.unwrap().0.clock, Clock::Player);
-        assert_eq!(content.problems.len(), 2);
+        assert_eq!(content.problems.kept.len(), 2);
         let text = "id,start_us,end_us,unfinished\na,1,2,\nb,1,2,yes\nc,1,2,False\nd,1,2,perhaps\n";
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         let unfinished: Vec<_> = content.rows.iter().map(|row| row.unfinished).collect();
-        assert_eq!((unfinished, content.problems.len()), (vec![false, true, false], 1));
+        assert_eq!((unfinished, content.problems.kept.len()), (vec![false, true, false], 1));
         // Unquoted commas in a name, and a file that was cut.
         let text = "id,start_us,end_us,bytes\n7,1,5,9,100\nb,5,9,1\nc,5,";
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
@@ -152,11 +162,11 @@ mod tests {
         let content = read_transfers(text.as_bytes(), Clock::Player).unwrap();
         let what = "line 2, column `start_us`: \"1767603604001500000\" is not a time in \
                     microseconds: is it in nanoseconds?";
-        assert_eq!(content.problems[0].what, what);
+        assert_eq!(content.problems.kept[0].what, what);
         let text =
             "id,start_us,end_us,start_tti,end_tti\na,1767603607503,1767603618052,7503,18052\n";
         let content = read_transfers(text.as_bytes(), Clock::Modem).unwrap();
-        let what = &content.problems[0].what;
+        let what = &content.problems.kept[0].what;
         assert!(what.contains("`end_us`") && what.contains("is it in microseconds?"), "{what}");
         let content = read_transfers("id,start_tti,end_tti\n0,1,4\n".as_bytes(), Clock::Modem);
         assert_eq!(content.unwrap().rows[0].tti, Some((TtiIndex(1), TtiIndex(4))));

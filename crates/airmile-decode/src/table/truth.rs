@@ -129,6 +129,6 @@ mod tests {
     #[test]
     fn an_unknown_state_is_a_problem() {
         let content = read_truth("tti,n_tti,queue_bytes,state\n1,1,0,ASLEEP\n".as_bytes());
-        assert_eq!(content.unwrap().problems.len(), 1);
+        assert_eq!(content.unwrap().problems.kept.len(), 1);
     }
 }

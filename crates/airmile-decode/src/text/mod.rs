@@ -16,15 +16,13 @@ mod nr;
 
 use std::collections::BTreeMap;
 
-use airmile_model::{Problem, Record, Severity, Stamp, UnknownMessage};
+use airmile_model::{Problem, Problems, Record, Severity, Stamp, UnknownMessage};
 
 use self::fields::{Line, key_value};
 use self::header::{DAY_NS, Header, When};
 use crate::diag::assemble::Assembler;
 use crate::diag::{Message, MessageCount, Tagged};
 
-/// Maximum number of problems kept as text; more are counted.
-const KEPT_PROBLEMS: usize = 100;
 /// Longer lines are truncated (chosen here: ten times the widest table known).
 const MAX_LINE: usize = 16 * 1024;
 /// Longer bodies are truncated.
@@ -69,19 +67,13 @@ pub struct TextStats {
     pub last_ns: Option<i64>,
     /// Packets by code and name.
     pub messages: BTreeMap<(u16, String), MessageCount>,
-    /// Problems, the first ones as text.
-    pub problems: Vec<Problem>,
-    /// Problems beyond those.
-    pub more_problems: u64,
+    /// Its problems.
+    pub problems: Problems,
 }
 
 impl TextStats {
     fn problem(&mut self, offset: u64, severity: Severity, what: String) {
-        if self.problems.len() < KEPT_PROBLEMS {
-            self.problems.push(Problem::at(offset, severity, what));
-        } else {
-            self.more_problems += 1;
-        }
+        self.problems.push(Problem::at(offset, severity, what));
     }
 }
 

@@ -37,8 +37,8 @@ fn read(bytes: &[u8]) -> (Vec<Record>, BTreeMap<MessageKey, (u64, u64)>) {
     reader.push(bytes, &mut sink);
     reader.finish(&mut sink);
     let stats = reader.stats();
-    assert_eq!((stats.bad_frames, stats.damaged), (0, false));
-    assert_eq!(stats.problems, []);
+    assert_eq!((stats.bad_frames, stats.problems.damaged), (0, false));
+    assert_eq!(stats.problems.kept, []);
     let messages = stats.messages.iter().map(|(key, n)| (*key, (n.count, n.decoded))).collect();
     (records, messages)
 }
@@ -146,7 +146,8 @@ fn blocks_of_0xb887_v2_5_have_sizes_of_the_standard() {
     reader.finish(&mut sink);
     let stats = reader.stats();
     // The message written first comes last.
-    let problems: Vec<&str> = stats.problems.iter().map(|problem| problem.what.as_str()).collect();
+    let problems: Vec<&str> =
+        stats.problems.kept.iter().map(|problem| problem.what.as_str()).collect();
     assert!(matches!(problems[..], [one] if one.starts_with("the clock jumps back")));
     let key = MessageKey { major: Some(2), ..key(0xB887, 5) };
     assert_eq!((stats.messages[&key].count, stats.messages[&key].decoded), (2, 2));
@@ -276,8 +277,8 @@ fn a_console_trace_of_a_gnb_is_summed_up() {
     let is_row = |line: &&str| line.starts_with("   1 4601 ");
     let stats = reader.stats();
     assert_eq!(stats.rows, text.lines().filter(is_row).count() as u64);
-    assert_eq!((stats.bad_rows, stats.problems.len()), (0, 1));
-    let words = &stats.problems[0].what;
+    assert_eq!((stats.bad_rows, stats.problems.kept.len()), (0, 1));
+    let words = &stats.problems.kept[0].what;
     assert!(words.contains("data waited at the base station in 0 % of the rows"), "{words}");
 }
 

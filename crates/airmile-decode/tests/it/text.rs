@@ -62,7 +62,7 @@ fn qcat_tables() {
     assert_eq!(ns[1] - ns[0], 500_000);
     assert_eq!(ns[1] % 1_000_000_000, 140_000_000);
     // The row with an `x` and the one that continues it, each at its place.
-    let places: Vec<_> = stats.problems.iter().map(|p| p.offset.unwrap() as usize).collect();
+    let places: Vec<_> = stats.problems.kept.iter().map(|p| p.offset.unwrap() as usize).collect();
     let bad = QCAT.find("   |  2|       x|").unwrap();
     assert_eq!(places, [bad, bad + QCAT[bad..].find('\n').unwrap() + 1]);
     let counts: Vec<_> =
@@ -80,7 +80,7 @@ fn a_table_without_its_columns_is_told() {
     let text = QCAT.replace("|TB Size|", "|XX Size|");
     let (_, stats) = read(text.as_bytes(), AT_ONCE);
     assert_eq!(stats.bad_packets, 1);
-    assert!(stats.problems[0].what.contains("tbsizebytes"), "{:?}", stats.problems);
+    assert!(stats.problems.kept[0].what.contains("tbsizebytes"), "{:?}", stats.problems);
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests read their samples")]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use airmile_capture::application::{ApplicationFormat, HarScrubber};
 use airmile_capture::packet::scrub::CaptureScrubber;
 use airmile_decode::diag::scrub::LogScrubber;
-use airmile_model::{Problem, Severity};
+use airmile_model::{Problem, Problems, Severity};
 use airmile_pseudonym::{Changes, Pseudonyms};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,9 +27,6 @@ use airmile_decode::diag::Container;
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// Maximum number of a file's problems kept as text; more are counted.
-const KEPT_PROBLEMS: usize = 100;
 
 /// The paths of the copies and the key.
 #[derive(Debug, Clone)]
@@ -175,7 +172,8 @@ pub fn scrub(
     };
     let of = report.inputs.len();
     for (n, path) in report.inputs.iter().enumerate() {
-        let (done, used) = one(path, (n + 1, of), &place, (&key, names), progress, &mut created)?;
+        let task = CopyTask { path, number: n + 1, is_last: n + 1 == of, place: &place };
+        let (done, used) = copy_file(&task, &key, names, progress, &mut created)?;
         names = used;
         report.files.push(done);
     }
@@ -353,39 +351,31 @@ impl Scrubber {
     }
 }
 
-/// Problems so far.
-#[derive(Default)]
-struct Problems {
-    kept: Vec<Problem>,
-    more: u64,
-    damaged: bool,
+/// A copy to make.
+struct CopyTask<'a> {
+    /// The input.
+    path: &'a Path,
+    /// Its number, from 1.
+    number: usize,
+    /// Whether no input follows.
+    is_last: bool,
+    place: &'a Destination,
 }
 
-impl Problems {
-    fn add(&mut self, problem: Problem) {
-        self.damaged |= problem.severity == Severity::Damage;
-        if self.kept.len() < KEPT_PROBLEMS {
-            self.kept.push(problem);
-        } else {
-            self.more += 1;
-        }
-    }
-}
-
-/// Makes one copy; the next one uses the same pseudonyms.
-fn one(
-    path: &Path,
-    (n, of): (usize, usize),
-    place: &Destination,
-    (key, names): (&Key, Pseudonyms),
+/// Makes a copy; the next one uses the same pseudonyms.
+fn copy_file(
+    task: &CopyTask<'_>,
+    key: &Key,
+    names: Pseudonyms,
     progress: &Progress,
     created: &mut Created,
 ) -> Result<(Scrubbed, Pseudonyms)> {
+    let CopyTask { path, number, is_last, place } = *task;
     let mut source = ScrubInput::open(path, progress)?;
     let kind = Kind::of(source.input.head());
     let compression = source.input.compression();
     let mut scrubber = Scrubber::of(kind, names, path)?;
-    let copy = place.copy(n, kind, compression);
+    let copy = place.copy(number, kind, compression);
     let mut output = Output::create(&copy, compression, created)?;
     let mut problems = Problems::default();
     let (mut buffer, mut out, mut read, mut written) = (vec![0; CHUNK_BYTES], Vec::new(), 0, 0);
@@ -395,22 +385,23 @@ fn one(
             Ok(bytes) => bytes,
             Err(error) => {
                 let what = format!("the rest cannot be read: {error}");
-                problems.add(Problem::at(read, Severity::Damage, what));
+                problems.push(Problem::at(read, Severity::Damage, what));
                 break;
             }
         };
         read += bytes as u64;
         let piece = buffer.get(..bytes).unwrap_or_default();
-        scrubber.push(piece, &mut out, &mut |problem| problems.add(problem));
+        scrubber.push(piece, &mut out, &mut |problem| problems.push(problem));
         output.write(&out)?;
         written += out.len();
         out.clear();
     }
-    let (changes, names) = scrubber.finish(n == of, &mut out, &mut |problem| problems.add(problem));
+    let (changes, names) =
+        scrubber.finish(is_last, &mut out, &mut |problem| problems.push(problem));
     output.write(&out)?;
     if kind.is_capture() && changes.of("frames") == 0 {
         let what = "no packets, so the copy is of an empty capture".into();
-        problems.add(Problem::of_file(Severity::Warning, what));
+        problems.push(Problem::of_file(Severity::Warning, what));
     }
     let is_log = matches!(kind, Kind::ModemLog(_));
     if written + out.len() == 0 || (is_log && changes.of("messages") == 0) {

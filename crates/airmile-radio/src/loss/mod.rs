@@ -25,6 +25,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use airmile_model::window::SegmentTti;
 use airmile_model::{
     Direction, Grant, PdcpPdu, Position, Record, RlcMode, RlcPdu, TtiIndex, TtiSpan,
 };
@@ -144,7 +145,7 @@ pub struct LossTracker {
     options: LossOptions,
     waits: Waits,
     streams: BTreeMap<Key, NumberedStream>,
-    now: Option<(u32, TtiIndex)>,
+    now: Option<SegmentTti>,
     found: VecDeque<Loss>,
     /// Blocks of which the last transmission failed, by carrier and process.
     failed: BTreeMap<(u8, u8, u8), TtiIndex>,

@@ -304,46 +304,6 @@ impl Timeline {
     }
 }
 
-/// A segmented transfer (video): sums over its segments' downloads, without pauses
-/// (BurstTracker, section 4.2). `None` without segments.
-#[must_use]
-pub fn combine_segments(
-    id: &str,
-    segments: &[TransferFinding],
-    thresholds: &VerdictThresholds,
-) -> Option<TransferFinding> {
-    let mut whole = segments.first()?.clone();
-    let sum = |value: fn(&TransferFinding) -> Option<f64>| {
-        segments.iter().map(value).sum::<Option<f64>>()
-    };
-    id.clone_into(&mut whole.id);
-    whole.end_tti = segments.iter().map(|s| s.end_tti).max()?;
-    whole.end_us = segments.iter().filter_map(|s| s.end_us).max();
-    whole.duration_ms = segments.iter().map(|s| s.duration_ms).sum();
-    whole.bytes = segments.iter().map(|s| s.bytes).sum();
-    whole.throughput_time_ms = sum(|s| s.throughput_time_ms);
-    whole.sched_wait_ms = sum(|s| s.sched_wait_ms);
-    whole.limited_ms = sum(|s| s.limited_ms);
-    whole.granted_ms = segments.iter().filter_map(|s| s.granted_ms).reduce(|a, b| a + b);
-    whole.active_time_ms = sum(|s| s.active_time_ms);
-    whole.unknown_ms = segments.iter().map(|s| s.unknown_ms).sum();
-    whole.overlapped = segments.iter().any(|s| s.overlapped);
-    whole.link_demand =
-        whole.throughput_time_ms.filter(|_| whole.duration_ms > 0.0).map(|t| t / whole.duration_ms);
-    let fastest_bps = segments.iter().filter_map(|s| s.burst_throughput_bps).reduce(f64::max);
-    whole.link_throughput_bps =
-        link_throughput_bps(whole.bytes, whole.throughput_time_ms, whole.duration_ms)
-            .filter(|bps| is_of_bursts(*bps, fastest_bps));
-    whole.burst_throughput_bps = None;
-    whole.verdict = whole.radio_share().map_or(Verdict::Unknown, |share| thresholds.judge(share));
-    if whole.overlapped && whole.verdict != Verdict::NotRadio {
-        whole.verdict = Verdict::Unknown;
-    }
-    whole.confidence = segments.iter().map(|s| s.confidence).fold(1.0, f64::min);
-    whole.notes = vec![format!("{} segments together, pauses left out", segments.len())];
-    Some(whole)
-}
-
 /// Distance of a link demand from the limits, as a share of 5 points (chosen
 /// here: several times the median error of the fused estimate).
 pub(crate) fn sureness_at(demand: f64, thresholds: &VerdictThresholds) -> f64 {

@@ -16,7 +16,6 @@ use airmile_model::{
     TtiIndex, TtiSpan, VerdictThresholds,
 };
 
-pub use finding::combine_segments;
 pub(crate) use finding::{reliability, sureness_at};
 
 use crate::burst::{Activity, BurstOptions, BurstSummary, BurstTracker, EvidenceChoice};
@@ -238,8 +237,9 @@ impl Timeline {
         self.knows_waits = summary.knows_waits;
     }
 
-    /// As [`Self::set_summary`], for sources other than a burst tracker.
-    pub fn set_evidence(&mut self, evidence: Option<Evidence>) {
+    /// As [`Self::set_summary`], without a burst tracker.
+    #[cfg(test)]
+    pub(crate) fn set_evidence(&mut self, evidence: Option<Evidence>) {
         self.evidence = evidence;
     }
 

@@ -77,8 +77,6 @@ fn bytes_outside_of_bursts_are_no_rate_of_the_link() {
         timeline.add_activity(&activity(0, 10 + outside_ttis, false));
         let (one, thresholds) = (transfer("a", 0, 100), VerdictThresholds::default());
         let found = timeline.findings(&[one], &thresholds);
-        let whole = combine_segments("all", &found, &thresholds).unwrap();
-        assert_eq!(whole.link_throughput_bps, found[0].link_throughput_bps);
         (found[0].link_throughput_bps, found[0].burst_throughput_bps)
     };
     assert_eq!(rates(2), (Some(960e3), Some(800e3)));
@@ -268,16 +266,6 @@ fn many_transfers_on_many_bursts_take_no_square() {
     let found = timeline.findings(&transfers, &VerdictThresholds::default());
     assert!(found[..9_999].iter().all(|f| f.throughput_time_ms == Some(704.0)));
     assert!(found[..9_999].iter().all(|f| f.bytes == Some(70_400) && !f.overlapped));
-}
-
-#[test]
-fn segments_of_a_video_are_summed() {
-    let found = timeline()
-        .findings(&[transfer("a", 0, 100), transfer("b", 200, 220)], &VerdictThresholds::default());
-    let whole = combine_segments("v", &found, &VerdictThresholds::default()).unwrap();
-    assert_eq!(whole.duration_ms, 120.0);
-    assert_eq!(whole.link_demand, Some(105.0 / 120.0));
-    assert_eq!(whole.verdict, Verdict::Mixed);
 }
 
 #[test]

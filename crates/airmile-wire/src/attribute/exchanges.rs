@@ -3,14 +3,13 @@
 use airmile_model::packet::TcpFlags;
 use airmile_model::{Direction, Stamp, Transfer};
 
+use super::requests::MIN_REQUEST_BYTES;
 use super::split::INITIAL_WINDOW_BYTES;
 use crate::clocks::ClockLine;
 use crate::tcp::TracedPacket;
 
 /// An answer that takes longer is none (chosen here: clients give up earlier).
 const LONGEST_THINK_NS: i64 = 60_000_000_000;
-/// Smaller messages ask for nothing: HTTP/2's window updates, and pings (chosen here, as for requests).
-const SMALL_BYTES: u64 = 60;
 /// A client that speaks again after a pause, without an answer, is busy with its own work, unless it sent more
 /// than a handshake does: then it waited for acknowledgements (RFC 5681, 3.1: an initial window).
 const FLIGHT_BYTES: u64 = 4_380;
@@ -29,7 +28,7 @@ const TRICKLE_PART: f64 = 0.05;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
     /// Its request, or the first packet of the connection that was opened for it, in nanoseconds.
-    asked_ns: i64,
+    pub(super) asked_ns: i64,
     /// Its last request.
     asked_to_ns: i64,
     /// The first data of an answer.
@@ -136,7 +135,7 @@ impl Exchanges {
         if packet.new_bytes == 0 {
             return;
         }
-        let is_small = packet.new_bytes < SMALL_BYTES;
+        let is_small = packet.new_bytes < MIN_REQUEST_BYTES;
         let asks = up && !is_small;
         let is_first = self.done.len() == 1;
         let rests = |one: &Exchange| {

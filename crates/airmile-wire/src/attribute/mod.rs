@@ -44,6 +44,7 @@ pub use path::{LEAST_QUEUE_NS, Passage, PathQueue, QueuedSpan, base_delay_ns};
 pub use path_change::PathChanges;
 pub use policer::PolicedSpan;
 pub use quic::{FollowedDatagram, QuicEnds, QuicSenders};
+pub(crate) use requests::is_request;
 pub use requests::{PayloadBegin, payload_begin};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use share_interval::session_share_interval;

@@ -12,6 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use airmile_model::Direction;
 use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, Transport};
 
+use super::requests::MIN_REQUEST_BYTES;
 use crate::app::is_long_header;
 use crate::tcp::{TracedAck, TracedPacket};
 
@@ -21,10 +22,6 @@ const MAX_FLOWS: usize = 4_096;
 const MAX_SENT: usize = 16_384;
 /// Minimum size to which a client's first datagram is padded (RFC 9000, 14.1).
 const INITIAL_BYTES: u32 = 1_200;
-/// A smaller datagram holds acknowledgements and control alone; a request or data takes more (chosen
-/// here: a short header, an ACK frame of some ranges, and a tag take 30 to 55 bytes). It is not
-/// acknowledged itself (RFC 9000, 13.2.1).
-const REQUEST_BYTES: u32 = 60;
 /// The answers to a client's first requests show the round trip: maximum number of server
 /// datagrams used for it (chosen here; later ones arrive while others are in flight).
 const FIRST_DATAGRAMS: u32 = 20;
@@ -193,7 +190,7 @@ impl QuicFlow {
         if let Some(at) = self.answered_ns.take() {
             self.downstream_ns = Some(now - at);
         }
-        let asks = packet.payload_bytes >= REQUEST_BYTES;
+        let asks = u64::from(packet.payload_bytes) >= MIN_REQUEST_BYTES;
         let early = asks && self.down_datagrams < FIRST_DATAGRAMS;
         // What comes after one in the middle of a flight answers nothing: after the acknowledgement of an
         // Initial packet, a probe of the path's MTU (RFC 9000, 14.3) or a second request.
@@ -244,7 +241,8 @@ impl QuicFlow {
         if first {
             self.answered_ns = Some(now);
         }
-        let is_data = packet.payload_bytes >= REQUEST_BYTES;
+        // Acknowledgements and control are not acknowledged (RFC 9000, 13.2.1).
+        let is_data = u64::from(packet.payload_bytes) >= MIN_REQUEST_BYTES;
         let bytes = if is_data { packet.payload_bytes } else { 0 };
         let datagram = TracedPacket {
             offset_bytes: self.down_bytes,

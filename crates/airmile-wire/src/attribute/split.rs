@@ -427,9 +427,36 @@ impl TransferSplit<'_> {
                 {
                     Cause::Wireline
                 }
-                _ => cause(reason, before_first, uploads, self.radio.is_some()),
+                _ => self.cause(reason, to_ns, uploads),
             };
             self.assign(cause, reason, from_ns, to_ns);
+        }
+    }
+
+    /// The cause of a reason until `to_ns`, where the radio's queue is empty.
+    fn cause(&self, reason: Reason, to_ns: i64, uploads: bool) -> Cause {
+        match reason {
+            Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
+            Reason::QueueUp => Cause::UplinkQueue,
+            Reason::Queue | Reason::QueueOrSender | Reason::PathPace if self.radio.is_some() => {
+                Cause::Wireline
+            }
+            // The queue may be the radio's, without records to show it.
+            Reason::Queue
+            | Reason::QueueOrSender
+            | Reason::PathPace
+            | Reason::Unknown
+            | Reason::AfterLast => Cause::Unknown,
+            Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
+            Reason::NoRequest if to_ns <= self.first_byte_ns => Cause::Setup,
+            Reason::NoRequest | Reason::ServerThinkTime | Reason::AppLimited | Reason::Pacing => {
+                Cause::SenderLimited
+            }
+            Reason::FirstSlowStart => Cause::FirstSlowStart,
+            Reason::SlowStartRestart => Cause::SlowStartRestart,
+            Reason::UndesiredSlowStart => Cause::UndesiredSlowStart,
+            Reason::LossRecovery => Cause::LossRecoveryCongestion,
+            Reason::ReceiveWindow | Reason::QueueOrWindow => Cause::ReceiveWindow,
         }
     }
 
@@ -462,31 +489,6 @@ const UPLOAD_QUEUE_NS: i64 = 100_000_000;
 impl RadioSpan {
     const fn is_long(&self) -> bool {
         self.queued && self.to_ns - self.from_ns >= UPLOAD_QUEUE_NS
-    }
-}
-
-/// The cause of a reason where the radio's queue is empty.
-const fn cause(reason: Reason, before_first: bool, uploads: bool, radio_seen: bool) -> Cause {
-    match reason {
-        Reason::Queue | Reason::ServerThinkTime if uploads => Cause::UplinkQueue,
-        Reason::QueueUp => Cause::UplinkQueue,
-        Reason::Queue | Reason::QueueOrSender | Reason::PathPace if radio_seen => Cause::Wireline,
-        // The queue may be the radio's, without records to show it.
-        Reason::Queue
-        | Reason::QueueOrSender
-        | Reason::PathPace
-        | Reason::Unknown
-        | Reason::AfterLast => Cause::Unknown,
-        Reason::Handshake | Reason::Promotion | Reason::Request => Cause::Setup,
-        Reason::NoRequest if before_first => Cause::Setup,
-        Reason::NoRequest | Reason::ServerThinkTime | Reason::AppLimited | Reason::Pacing => {
-            Cause::SenderLimited
-        }
-        Reason::FirstSlowStart => Cause::FirstSlowStart,
-        Reason::SlowStartRestart => Cause::SlowStartRestart,
-        Reason::UndesiredSlowStart => Cause::UndesiredSlowStart,
-        Reason::LossRecovery => Cause::LossRecoveryCongestion,
-        Reason::ReceiveWindow | Reason::QueueOrWindow => Cause::ReceiveWindow,
     }
 }
 

@@ -194,7 +194,9 @@ pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i
     // The silence around a steady stream shows where it begins and ends.
     let margin = ((to - from) / 2).min(MARGIN_NS);
     let around = (from - margin, to + margin);
-    let peak = place(reference, other, around, (0, COARSE_BIN_NS), (max_offset_ns, FAR_COST))
+    let search =
+        Search { offset_ns: 0, bin_ns: COARSE_BIN_NS, reach_ns: max_offset_ns, far_cost: FAR_COST };
+    let peak = place(reference, other, around, &search)
         .filter(|peak| peak.score >= COARSE_SCORE)
         .ok_or(Unaligned::Unlike)?;
     if peak.at_border {
@@ -222,15 +224,26 @@ pub fn between_arrivals(reference: &Arrivals, other: &Arrivals, max_offset_ns: i
     Ok(ClockLine { error_ns: line.error_ns.saturating_add(unsure_ns), rival_ns, ..line })
 }
 
-/// Finds the bytes of a span of `other` in the reference, near the expected `offset_ns`;
-/// the lag is how much earlier they are there.
+/// Where bytes are searched.
+struct Search {
+    /// The expected offset of `other` from the reference.
+    offset_ns: i64,
+    bin_ns: i64,
+    /// Maximum distance from it.
+    reach_ns: i64,
+    /// See [`best_lag`].
+    far_cost: f64,
+}
+
+/// Finds the bytes of a span of `other` in the reference; the lag is how much earlier than expected they
+/// are there.
 fn place(
     reference: &Arrivals,
     other: &Arrivals,
     (from, to): (i64, i64),
-    (offset_ns, bin_ns): (i64, i64),
-    (reach_ns, far_cost): (i64, f64),
+    search: &Search,
 ) -> Option<Peak> {
+    let Search { offset_ns, bin_ns, reach_ns, far_cost } = *search;
     let n = usize::try_from((to - from) / bin_ns).ok()?;
     let reach = usize::try_from(reach_ns / bin_ns).ok()?;
     let pattern = other.bins(from, bin_ns, n);
@@ -262,7 +275,8 @@ fn pieces(
         if other.within(span.0, span.1).points.len() < PIECE_ARRIVALS {
             continue;
         }
-        let peak = place(reference, other, span, (expected, FINE_BIN_NS), (reach_ns, 0.0));
+        let search = Search { offset_ns: expected, bin_ns: FINE_BIN_NS, reach_ns, far_cost: 0.0 };
+        let peak = place(reference, other, span, &search);
         let clear = |p: &Peak| p.score >= FINE_SCORE && p.score - p.next >= FINE_LEAD;
         if let Some(peak) = peak.filter(clear).filter(|p| !p.at_border) {
             let offset = expected - (peak.lag * FINE_BIN_NS as f64).round() as i64;
@@ -279,8 +293,10 @@ fn jumps(reference: &Arrivals, other: &Arrivals, line: &ClockLine) -> bool {
     let begins = other.begins(PART_NS).into_iter().filter(|at| end - at >= PART_NS / 2);
     let clear_lag = |at: i64| {
         let span = (at, at + PART_NS.min(end - at + FINE_BIN_NS));
-        let near = (line.offset_at_ns(at - line.offset_ns), COARSE_BIN_NS);
-        let peak = place(reference, other, span, near, (PART_REACH_NS, 0.0))?;
+        let offset_ns = line.offset_at_ns(at - line.offset_ns);
+        let (bin_ns, reach_ns) = (COARSE_BIN_NS, PART_REACH_NS);
+        let search = Search { offset_ns, bin_ns, reach_ns, far_cost: 0.0 };
+        let peak = place(reference, other, span, &search)?;
         let is_clear = peak.score >= PART_SCORE && peak.score - peak.next >= PART_LEAD;
         (is_clear && !peak.at_border).then_some(peak.lag * COARSE_BIN_NS as f64)
     };

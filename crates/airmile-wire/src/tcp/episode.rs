@@ -130,6 +130,19 @@ pub(super) struct DupAck {
     pub(super) beyond_ns: i64,
 }
 
+/// A segment that was sent again.
+pub(super) struct SentAgain {
+    pub(super) at_ns: i64,
+    /// Where its data begins.
+    pub(super) offset: i64,
+    /// End of all data sent before.
+    pub(super) sent_to: i64,
+    pub(super) cause: RetransmissionCause,
+    /// Whether it belongs to the recovery after a timeout.
+    pub(super) in_timeout: bool,
+    pub(super) beyond_ns: i64,
+}
+
 impl Episodes {
     pub(super) const fn is_open(&self) -> bool {
         self.open.is_some()
@@ -173,26 +186,20 @@ impl Episodes {
         over
     }
 
-    /// Takes a retransmission of the data at `start`; all data before `next` had been
-    /// sent; `in_timeout`: it belongs to the recovery after a timeout.
-    pub(super) fn sent_again(
-        &mut self,
-        at_ns: i64,
-        (start, next): (i64, i64),
-        (why, in_timeout): (RetransmissionCause, bool),
-        beyond_ns: i64,
-    ) {
+    /// Takes a retransmission.
+    pub(super) fn sent_again(&mut self, segment: &SentAgain) {
+        let SentAgain { at_ns, offset, sent_to, cause, in_timeout, beyond_ns } = *segment;
         let waiting = self.waiting.iter_mut().flat_map(|waiting| &mut waiting.0);
         let mut all = self.open.iter_mut().map(|open| &mut **open).chain(waiting);
-        let Some(open) = all.find(|episode| episode.offset == start) else { return };
+        let Some(open) = all.find(|episode| episode.offset == offset) else { return };
         let crossed = |(repaired, _): (i64, i64)| at_ns - repaired <= crossing_ns(beyond_ns);
-        match (why, open.resent_ns) {
+        match (cause, open.resent_ns) {
             (RetransmissionCause::Timeout, _) if open.timeout_ns.is_some() => {
                 open.timed_out_again = true
             }
             (RetransmissionCause::Timeout, _) if !in_timeout => {
                 open.timeout_ns = Some(at_ns);
-                open.sent_before_timeout = next;
+                open.sent_before_timeout = sent_to;
             }
             // Less than a timer's minimum after the copy before it, a sender that waits for a round
             // trip sent it again (RFC 8985, 6.2).
@@ -315,6 +322,18 @@ mod tests {
         DupAck { at_ns, offset: 7, flight: 500_000, rtt_ns: Some(rtt_ms * MS), rto, beyond_ns: 0 }
     }
 
+    /// The data of these bursts is sent again; 900 kB were sent before.
+    fn again(at_ms: i64, cause: RetransmissionCause, beyond_ms: i64) -> SentAgain {
+        SentAgain {
+            at_ns: at_ms * MS,
+            offset: 7,
+            sent_to: 900_000,
+            cause,
+            in_timeout: false,
+            beyond_ns: beyond_ms * MS,
+        }
+    }
+
     /// Figure 16 of the paper: 262 ms before, 356 ms for the retransmission.
     #[test]
     fn a_slow_start_that_samples_of_duplicate_acks_avoid() {
@@ -344,8 +363,8 @@ mod tests {
         for n in 0..20 {
             episodes.dup_ack(&dup(n * 10, 262, RtoEstimator::default()), Some(262 * MS));
         }
-        episodes.sent_again(40 * MS, (7, 900_000), (RetransmissionCause::Fast, false), 50 * MS);
-        episodes.sent_again(300 * MS, (7, 900_000), (RetransmissionCause::Timeout, false), 50 * MS);
+        episodes.sent_again(&again(40, RetransmissionCause::Fast, 50));
+        episodes.sent_again(&again(300, RetransmissionCause::Timeout, 50));
         episodes.repaired((repaired_ms * MS, received_to), Some(300 * MS), Some(25 * MS));
         if twice {
             episodes.came_twice((7, 1455));
@@ -373,10 +392,10 @@ mod tests {
         let mut episodes = Episodes::default();
         let at = |n: i64| DupAck { beyond_ns: 97 * MS, ..dup(n, 97, RtoEstimator::default()) };
         (0..20).for_each(|n| _ = episodes.dup_ack(&at(n * 5), None));
-        let again = |why| (why, false);
-        episodes.sent_again(200 * MS, (7, 9_000), again(RetransmissionCause::Fast), 97 * MS);
+        let again = |at_ms, cause| SentAgain { sent_to: 9_000, ..again(at_ms, cause, 97) };
+        episodes.sent_again(&again(200, RetransmissionCause::Fast));
         episodes.repaired((200 * MS, 9_000), Some(200 * MS), None);
-        episodes.sent_again(292 * MS, (7, 9_000), again(RetransmissionCause::Spurious), 97 * MS);
+        episodes.sent_again(&again(292, RetransmissionCause::Spurious));
         assert_eq!(episodes.finish().count(), 1);
         assert_eq!(episodes.timers_too_soon, 0);
     }
@@ -389,20 +408,15 @@ mod tests {
             let mut episodes = Episodes::default();
             let at = |n: i64| DupAck { beyond_ns: 70 * MS, ..dup(n, 262, RtoEstimator::default()) };
             (0..20).for_each(|n| _ = episodes.dup_ack(&at(n * 10), None));
-            episodes.sent_again(40 * MS, (7, 900_000), (RetransmissionCause::Fast, false), 70 * MS);
+            episodes.sent_again(&again(40, RetransmissionCause::Fast, 70));
             episodes.repaired((300 * MS, 900_000), Some(40 * MS), Some(25 * MS));
             for n in 0..5 {
                 let next = DupAck { offset: 500_000, ..at(301 + n) };
                 assert_eq!(episodes.dup_ack(&next, None), None);
             }
-            let late = (300 + late_ms) * MS;
-            episodes.sent_again(
-                late,
-                (7, 900_000),
-                (RetransmissionCause::Spurious, false),
-                70 * MS,
-            );
-            let first = episodes.data(late + 100 * MS, 1000).unwrap();
+            let late_ms = 300 + late_ms;
+            episodes.sent_again(&again(late_ms, RetransmissionCause::Spurious, 70));
+            let first = episodes.data((late_ms + 100) * MS, 1000).unwrap();
             let too_soon: Vec<bool> = episodes.finish().map(|over| over.timer_too_soon()).collect();
             assert_eq!([first.timer_too_soon(), too_soon[0]], expected);
         };

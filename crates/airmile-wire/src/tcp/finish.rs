@@ -1,11 +1,13 @@
 //! Turns a flow that is over into a row.
 
 use airmile_model::Leg;
-use airmile_model::flow::{FlowRow, PacketRow};
+use airmile_model::flow::FlowRow;
 use airmile_model::{Protocol, Termination};
 
 use super::flow::{Closing, End, FlowState, UdpTotals};
 use super::options::StudyOptions;
+use super::rows::Sink;
+use super::side::Side;
 use super::user::UserState;
 
 /// Large flow of sections 5 and 6: more than this towards the client ...
@@ -24,18 +26,17 @@ impl FlowState {
         number: u64,
         (why, leg): (Termination, Option<Leg>),
         mut user: Option<&mut UserState>,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sink: &mut Sink<'_>,
     ) -> FlowRow {
         self.learn_clocks(user.as_deref_mut());
-        for data in [0, 1] {
+        for data in Side::BOTH {
             self.ends[data].full.end(self.last_ns);
             for over in self.ends[data].episodes.finish() {
-                self.episode_row(data, &over, options.min_rto_ns, rows);
+                self.episode_row(data, &over, sink.options.min_rto_ns, sink.rows);
             }
-            self.bandwidth_rows(user.as_deref_mut(), 1 - data, true, options, rows);
+            self.bandwidth_rows(user.as_deref_mut(), data.other(), true, sink);
         }
-        let row = self.row(number, (why, leg), options);
+        let row = self.row(number, (why, leg), sink.options);
         if let Some(user) = user.filter(|_| !self.is_aside()) {
             user.low_use_ns += low_use_ns(&row);
         }
@@ -45,7 +46,7 @@ impl FlowState {
     /// The device's clock from this flow, or this flow's from the device.
     fn learn_clocks(&mut self, user: Option<&mut UserState>) {
         let Some(user) = user else { return };
-        let clock = self.ends[0].clock;
+        let clock = self.ends[Side::Client].clock;
         let own = clock.tick_ns().or_else(|| clock.likely_ns());
         if let Some(tick_ns) = own {
             user.learn_tick(tick_ns, clock.span_ns());
@@ -68,7 +69,7 @@ impl FlowState {
         (why, leg): (Termination, Option<Leg>),
         options: &StudyOptions,
     ) -> FlowRow {
-        let [client, server] = &self.ends;
+        let [client, server] = &self.ends.0;
         let (address, port) = self.client();
         let (server_address, server_port) = self.server();
         let proxied = self.is_tcp() && options.proxy_ports.contains(&server_port);
@@ -81,7 +82,7 @@ impl FlowState {
         let both = |of: fn(&super::flow::Offer) -> bool| {
             offers.iter().all(|o| o.seen).then(|| offers.iter().all(of))
         };
-        let [up, down] = [self.totals(0), self.totals(1)];
+        let [up, down] = Side::BOTH.map(|side| self.totals(side));
         let (congestion_control, confidence) = server.sender.guess();
         let duration_ns = self.last_ns - self.start_ns;
         let rtt = server.stream.rtt;
@@ -129,9 +130,9 @@ impl FlowState {
                 // What was cut off may have been time stamps.
                 (self.is_tcp() && (has || !self.options_cut)).then_some(has)
             }),
-            client_initial_window_bytes: self.initial_window(0),
+            client_initial_window_bytes: self.initial_window(Side::Client),
             client_min_window_bytes: client.min_window.get().map(u64::from),
-            server_initial_window_bytes: self.initial_window(1),
+            server_initial_window_bytes: self.initial_window(Side::Server),
             client_zero_windows: client.zero_windows.into(),
             window_full_ns: server.full.total_ns,
             window_full_first: server
@@ -156,8 +157,8 @@ impl FlowState {
             ul_dup_acks: client_losses.dup_acks,
             keep_alives: self.keep_alives.into(),
             window_probes: self.window_probes.into(),
-            dl_unseen_bytes: self.unseen_bytes(1),
-            ul_unseen_bytes: self.unseen_bytes(0),
+            dl_unseen_bytes: self.unseen_bytes(Side::Server),
+            ul_unseen_bytes: self.unseen_bytes(Side::Client),
             rtt_samples: rtt.n,
             rtt_min_ns: rtt.least(),
             rtt_mean_ns: rtt.mean(),
@@ -177,13 +178,13 @@ impl FlowState {
 
     /// Bytes of an end that were acknowledged without passing. Of an end without a packet, the last
     /// acknowledged of a closed connection is its FIN (RFC 9293, 3.4).
-    fn unseen_bytes(&self, end: usize) -> u64 {
+    fn unseen_bytes(&self, end: Side) -> u64 {
         let totals = self.ends[end].stream.totals;
         let fin = totals.packets == 0 && self.closing == Closing::Fin;
         totals.unseen_bytes.saturating_sub(fin.into())
     }
 
-    fn totals(&self, end: usize) -> Directed {
+    fn totals(&self, end: Side) -> Directed {
         let span = |first: Option<i64>, last: Option<i64>| {
             last.zip(first).map_or(0, |(last, first)| (last - first).max(0))
         };

@@ -12,6 +12,7 @@ use super::mix::mix;
 use super::opt64::{Opt32, Opt64};
 use super::route::NewFlow;
 use super::sender::SenderWindow;
+use super::side::{OfSides, Side};
 use super::stream::ByteStream;
 use super::window::WindowFull;
 use crate::app::AppState;
@@ -142,8 +143,11 @@ pub(super) struct Handshake {
 impl Handshake {
     /// The part of an end's RTT on its own side of the monitor; 0 if it is unknown.
     #[inline]
-    pub(super) fn beyond_ns(&self, end: usize) -> i64 {
-        let beyond = if end == 0 { self.downstream_ns() } else { self.upstream_ns() };
+    pub(super) fn beyond_ns(&self, end: Side) -> i64 {
+        let beyond = match end {
+            Side::Client => self.downstream_ns(),
+            Side::Server => self.upstream_ns(),
+        };
         beyond.unwrap_or_default()
     }
 
@@ -301,8 +305,7 @@ pub(super) struct FlowState {
     pub(super) options_cut: bool,
     pub(super) mid_flow: bool,
     pub(super) handshake: Handshake,
-    /// The client's end (0) and the server's (1).
-    pub(super) ends: [End; 2],
+    pub(super) ends: OfSides<End>,
     pub(super) keep_alives: u32,
     pub(super) window_probes: u32,
     /// Second in which it last received data, for concurrency.
@@ -317,7 +320,7 @@ pub(super) struct FlowState {
     /// G of the client's device, if the flow itself was too short for it.
     pub(super) device_tick_ns: Option<f64>,
     pub(super) app: AppState,
-    pub(super) udp: Option<Box<[UdpTotals; 2]>>,
+    pub(super) udp: Option<Box<OfSides<UdpTotals>>>,
     /// Bytes that the server had in flight.
     pub(super) dl_flights: FlightCounts,
 }
@@ -350,7 +353,7 @@ impl FlowState {
             options_cut: false,
             mid_flow,
             handshake: Handshake::default(),
-            ends: [End::default(), End::default()],
+            ends: OfSides::default(),
             keep_alives: 0,
             window_probes: 0,
             active_second: i64::MIN,
@@ -372,7 +375,7 @@ impl FlowState {
 
     /// Whether only one packet has passed.
     pub(super) fn is_of_one_packet(&self) -> bool {
-        let [client, server] = &self.ends;
+        let [client, server] = &self.ends.0;
         let packets = [client, server].map(|end| end.stream.totals.packets);
         packets == [1, 0]
             && self.is_tcp()
@@ -395,15 +398,18 @@ impl FlowState {
 
     /// The number of the stream that an end sends.
     #[inline]
-    pub(super) const fn stream_number(&self, sender: usize) -> u64 {
+    pub(super) const fn stream_number(&self, sender: Side) -> u64 {
         self.number << 1 | sender as u64
     }
 
     /// Whether data arrives at the client around a packet of an end: what a queue keeps arrives after the
     /// last packet with data has passed.
     #[inline]
-    pub(super) fn receives(&self, sender: usize, is_data: bool) -> bool {
-        if sender == 0 { self.ends[1].stream.flight() > 0 } else { is_data }
+    pub(super) fn receives(&self, sender: Side, is_data: bool) -> bool {
+        match sender {
+            Side::Client => self.ends[Side::Server].stream.flight() > 0,
+            Side::Server => is_data,
+        }
     }
 
     /// Takes a packet of the handshake, or a possible one.
@@ -417,7 +423,7 @@ impl FlowState {
 
     /// The window of an end's segment in bytes, if its scale is known (RFC 7323, 2.2: a
     /// SYN's is never scaled).
-    pub(super) fn window_of(&self, sender: usize, tcp: &TcpHeader) -> Option<u64> {
+    pub(super) fn window_of(&self, sender: Side, tcp: &TcpHeader) -> Option<u64> {
         let raw = u64::from(tcp.window);
         // No scale changes a closed window.
         if tcp.flags.has(TcpFlags::SYN) || raw == 0 {
@@ -427,8 +433,8 @@ impl FlowState {
     }
 
     /// The scale of an end's windows, if it is known.
-    fn window_scale(&self, sender: usize) -> Option<u8> {
-        let [a, b] = [self.ends[0].offer, self.ends[1].offer];
+    fn window_scale(&self, sender: Side) -> Option<u8> {
+        let [a, b] = Side::BOTH.map(|side| self.ends[side].offer);
         if !(a.seen && b.seen) {
             // One SYN without the option disables scaling in both directions.
             let refused =
@@ -436,13 +442,13 @@ impl FlowState {
             return refused.then_some(0);
         }
         match (a.window_scale, b.window_scale) {
-            (Some(a), Some(b)) => Some(if sender == 0 { a } else { b }),
+            (Some(a), Some(b)) => Some(if sender.is_client() { a } else { b }),
             _ => Some(0),
         }
     }
 
     /// The first window of an end after its SYN, if both are known.
-    pub(super) fn initial_window(&self, end: usize) -> Option<u64> {
+    pub(super) fn initial_window(&self, end: Side) -> Option<u64> {
         let (scale, this) = (self.window_scale(end), &self.ends[end]);
         let known = scale.is_some() && this.stream.syn_seen;
         this.initial_window.get().filter(|_| known).map(u64::from)

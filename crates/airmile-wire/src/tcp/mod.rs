@@ -37,6 +37,7 @@ mod rto;
 mod segments;
 mod sender;
 mod shard;
+mod side;
 mod stream;
 mod study;
 mod summary;

@@ -7,12 +7,14 @@ use super::bandwidth::{Bandwidth, BandwidthWindow};
 use super::episode::Episode;
 use super::flow::FlowState;
 use super::options::StudyOptions;
+use super::side::Side;
 use super::stream::{RetransmissionCause, SegmentKind};
 use super::user::UserState;
 
-/// Name of the direction that an end sends in: the client's is `ul`.
-pub(super) const fn direction(end: usize) -> Direction {
-    if end == 0 { Direction::Ul } else { Direction::Dl }
+/// What decides which rows are wanted, and where they go.
+pub(super) struct Sink<'a> {
+    pub(super) options: &'a StudyOptions,
+    pub(super) rows: &'a mut Vec<PacketRow>,
 }
 
 /// The `tcp_events` kind of a segment, if it is out of the ordinary.
@@ -39,7 +41,7 @@ impl FlowState {
     pub(super) fn event(
         &self,
         now: i64,
-        end: usize,
+        end: Side,
         event: TcpEventKind,
         offset_bytes: i64,
         bytes: u64,
@@ -52,7 +54,7 @@ impl FlowState {
         rows.push(PacketRow::Tcp(Box::new(TcpEvent {
             flow: self.number,
             time_ns: now,
-            dir: direction(end),
+            dir: end.dir(),
             event,
             offset_bytes,
             bytes,
@@ -72,7 +74,7 @@ impl FlowState {
     /// The row of a completed burst of duplicate ACKs.
     pub(super) fn episode_row(
         &self,
-        data: usize,
+        data: Side,
         over: &Episode,
         min_rto_ns: i64,
         rows: &mut Vec<PacketRow>,
@@ -80,7 +82,7 @@ impl FlowState {
         rows.push(PacketRow::Tcp(Box::new(TcpEvent {
             flow: self.number,
             time_ns: over.last_dup_ns,
-            dir: direction(data),
+            dir: data.dir(),
             event: if over.is_slow_start() {
                 TcpEventKind::SlowStart
             } else {
@@ -105,20 +107,20 @@ impl FlowState {
     pub(super) fn bandwidth_rows(
         &mut self,
         mut user: Option<&mut UserState>,
-        receiver: usize,
+        receiver: Side,
         at_end: bool,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sink: &mut Sink<'_>,
     ) {
-        let data = 1 - receiver;
-        let alone = receiver == 1 || self.is_aside();
+        let data = receiver.other();
+        let alone = !receiver.is_client() || self.is_aside();
         let waiting = |b: &&mut Box<Bandwidth>| at_end || b.has_waiting();
-        let Some(bandwidth) = self.ends[data].bandwidth.as_mut().filter(waiting) else { return };
         let own = self.ends[receiver].clock.tick_ns();
-        let Some(tick_ns) = own.or(self.device_tick_ns.filter(|_| at_end && receiver == 0)) else {
+        let Some(bandwidth) = self.ends[data].bandwidth.as_mut().filter(waiting) else { return };
+        let Some(tick_ns) = own.or(self.device_tick_ns.filter(|_| at_end && receiver.is_client()))
+        else {
             return;
         };
-        let threshold = options.send_rate_threshold;
+        let threshold = sink.options.send_rate_threshold;
         for window in bandwidth.drain_windows(tick_ns, at_end, threshold) {
             let mut place = (0, 1);
             if let Some(user) = &mut user {
@@ -126,18 +128,18 @@ impl FlowState {
                 place = (user.number, flows);
                 if flows > 1 {
                     let numbers = (user.number, self.number);
-                    rows.extend(user.aggregate.push(numbers, &window, tick_ns, threshold));
+                    sink.rows.extend(user.aggregate.push(numbers, &window, tick_ns, threshold));
                 }
             }
             if window.is_enough(threshold) {
-                rows.push(bandwidth_row(self.number, place, data, &window, tick_ns));
+                sink.rows.push(bandwidth_row(self.number, place, data, &window, tick_ns));
             }
         }
     }
 
     /// An RTT between monitor and client, by the spin bit.
     pub(super) fn spin_rtt(&mut self, now: i64, rtt_ns: i64, rows: &mut Vec<PacketRow>) {
-        self.ends[1].stream.rtt.push(rtt_ns);
+        self.ends[Side::Server].stream.rtt.push(rtt_ns);
         rows.push(PacketRow::Rtt(RttSample {
             flow: self.number,
             time_ns: now,
@@ -152,7 +154,7 @@ impl FlowState {
 fn bandwidth_row(
     flow: u64,
     (user, flows): (u64, u32),
-    data: usize,
+    data: Side,
     window: &BandwidthWindow,
     tick_ns: f64,
 ) -> PacketRow {
@@ -161,7 +163,7 @@ fn bandwidth_row(
         user,
         flows,
         time_ns: window.middle_ns(),
-        dir: direction(data),
+        dir: data.dir(),
         window_ns: (f64::from(window.ticks()) * tick_ns) as i64,
         bytes: window.bytes().unsigned_abs(),
         r_snd_bps: window.r_snd_bps(),

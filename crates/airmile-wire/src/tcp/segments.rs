@@ -6,13 +6,13 @@ use airmile_model::{RttSource, TcpEventKind};
 
 use super::bandwidth::{Acked, Bandwidth};
 use super::cwnd::{OwnFlight, SentSegment};
-use super::episode::DupAck;
+use super::episode::{DupAck, SentAgain};
 use super::flow::{Closing, FlowState};
-use super::options::StudyOptions;
 use super::route::Route;
-use super::rows::{direction, event_of};
+use super::rows::{Sink, event_of};
 use super::sender::SendState;
 use super::shard::PacketShard;
+use super::side::Side;
 use super::stream::{AckKind, Advance, SegmentKind, SegmentReport};
 
 /// One second, for concurrency (paper 4.1).
@@ -35,11 +35,11 @@ impl PacketShard {
             flow.awake = true;
             self.awake.push(at);
         }
-        let sender = route.sender();
+        let sender = route.sender;
         let stream = flow.stream_number(sender);
         let fresh = flow.ends[sender].stream.is_beyond(packet, tcp)
             || flow.ends[sender].stream.is_asked_for(packet, tcp)
-            || flow.ends[1 - sender].stream.is_advanced_by(tcp);
+            || flow.ends[sender.other()].stream.is_advanced_by(tcp);
         let sure = &mut flow.ends[sender].sure_copies;
         let partition = self.recent.get_mut(usize::from(route.partition));
         let is_copy =
@@ -49,7 +49,8 @@ impl PacketShard {
         } else {
             let mut rows = std::mem::take(&mut self.scratch);
             let before = flow.before(sender);
-            let seen = flow.ingest(packet, tcp, sender, &self.options, &mut rows);
+            let mut sink = Sink { options: &self.options, rows: &mut rows };
+            let seen = flow.ingest(packet, tcp, sender, &mut sink);
             if let Some(before) = before {
                 let user = self.user_number(flow.user);
                 self.trace.push_back(flow.traced(packet, tcp, (sender, user), seen, before));
@@ -61,7 +62,7 @@ impl PacketShard {
             }
             self.scratch = rows;
         }
-        self.put_flow(at, flow, packet, sender == 0 && !is_copy);
+        self.put_flow(at, flow, packet, sender.is_client() && !is_copy);
     }
 
     /// Updates the user and the application.
@@ -71,12 +72,12 @@ impl PacketShard {
         flow: &mut FlowState,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
-        (at, sender): (u32, usize),
+        (at, sender): (u32, Side),
         seen: SegmentReport,
         rows: &mut Vec<PacketRow>,
     ) {
-        let up = sender == 0;
-        self.counts.super_segments += u64::from(flow.ends[1 - sender].is_exceeded_by(packet));
+        let up = sender.is_client();
+        self.counts.super_segments += u64::from(flow.ends[sender.other()].is_exceeded_by(packet));
         if up
             && tcp.flags.has(TcpFlags::SYN)
             && flow.handshake.syn_ns.get() == Some(packet.at_ns)
@@ -94,14 +95,14 @@ impl PacketShard {
             let place = flow.place(self.user_number(flow.user), up);
             flow.app.push(place, packet, rows);
         }
-        if flow.ends[1 - sender].has_waiting() {
+        if flow.ends[sender.other()].has_waiting() {
             // One with data, so of more than a packet.
             let user = self.users.get_mut(flow.user as usize).and_then(Option::as_mut);
-            flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &self.options, rows);
+            let mut sink = Sink { options: &self.options, rows: &mut *rows };
+            flow.bandwidth_rows(user.map(AsMut::as_mut), sender, false, &mut sink);
         }
         if !flow.is_aside() {
-            let closing = packet.payload_bytes == 0 && flow.closing != Closing::Open;
-            self.radio(flow, packet, up, closing);
+            self.radio(flow, packet, sender);
         }
     }
 
@@ -143,11 +144,10 @@ impl FlowState {
         &mut self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
-        sender: usize,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sender: Side,
+        sink: &mut Sink<'_>,
     ) -> SegmentReport {
-        let (now, sender) = (packet.at_ns, sender & 1);
+        let now = packet.at_ns;
         let (syn, ack) = (tcp.flags.has(TcpFlags::SYN), tcp.flags.has(TcpFlags::ACK));
         if packet.fragmented
             && now < self.last_ns
@@ -155,7 +155,7 @@ impl FlowState {
         {
             return seen;
         }
-        self.greet(now, tcp, sender == 0);
+        self.greet(now, tcp, sender.is_client());
         self.only_syns &= syn && !ack;
         self.options_cut |= tcp.options_cut;
         if syn {
@@ -172,20 +172,21 @@ impl FlowState {
         let probe = matches!(seen.kind, SegmentKind::KeepAlive | SegmentKind::WindowProbe);
         self.touch(packet, probe);
         if let Some(name) = event_of(seen.kind) {
-            self.note(packet, sender, (seen, name), options, rows);
+            self.note(packet, sender, (seen, name), sink);
         }
-        if let SegmentKind::Retransmission(why) = seen.kind {
+        if let SegmentKind::Retransmission(cause) = seen.kind {
             let end = &mut self.ends[sender];
-            let place = (seen.start, end.stream.next());
-            end.episodes.sent_again(
-                now,
-                place,
-                (why, in_timeout),
-                self.handshake.beyond_ns(sender),
-            );
+            end.episodes.sent_again(&SentAgain {
+                at_ns: now,
+                offset: seen.start,
+                sent_to: end.stream.next(),
+                cause,
+                in_timeout,
+                beyond_ns: self.handshake.beyond_ns(sender),
+            });
         }
         if seen.new_bytes > 0 || matches!(seen.kind, SegmentKind::Retransmission(_)) {
-            self.sent(now, packet, sender, was_idle, options, rows);
+            self.sent(now, packet, sender, was_idle, sink);
         }
         if tcp.flags.has(TcpFlags::RST) {
             if self.closing == Closing::Open {
@@ -194,11 +195,11 @@ impl FlowState {
         } else if ack {
             let window = self.window_of(sender, tcp);
             if !syn && self.ends[sender].advertise(window, tcp.window) {
-                self.event(now, 1 - sender, TcpEventKind::ZeroWindow, 0, 0, rows);
+                self.event(now, sender.other(), TcpEventKind::ZeroWindow, 0, 0, sink.rows);
             }
             let bare = packet.payload_bytes == 0 && !syn && !tcp.flags.has(TcpFlags::FIN) && !probe;
-            let kind = self.ends[1 - sender].stream.acknowledge(now, tcp, bare, window);
-            self.acknowledged(now, tcp, 1 - sender, kind, options, rows);
+            let kind = self.ends[sender.other()].stream.acknowledge(now, tcp, bare, window);
+            self.acknowledged(now, tcp, sender.other(), kind, sink);
         }
         if tcp.flags.has(TcpFlags::FIN) && self.closing == Closing::Open {
             self.closing = Closing::Fin;
@@ -211,10 +212,9 @@ impl FlowState {
     fn note(
         &mut self,
         packet: &Packet<'_>,
-        sender: usize,
+        sender: Side,
         (seen, name): (SegmentReport, TcpEventKind),
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sink: &mut Sink<'_>,
     ) {
         self.keep_alives += u32::from(seen.kind == SegmentKind::KeepAlive);
         self.window_probes += u32::from(seen.kind == SegmentKind::WindowProbe);
@@ -226,9 +226,16 @@ impl FlowState {
                 | SegmentKind::OutOfWindow
         ) && let Some(bandwidth) = &mut self.ends[sender].bandwidth
         {
-            bandwidth.disturb(options.send_rate_threshold);
+            bandwidth.disturb(sink.options.send_rate_threshold);
         }
-        self.event(packet.at_ns, sender, name, seen.start, u64::from(packet.payload_bytes), rows);
+        self.event(
+            packet.at_ns,
+            sender,
+            name,
+            seen.start,
+            u64::from(packet.payload_bytes),
+            sink.rows,
+        );
     }
 
     /// Takes data of an end: its window, the receiver's, and bursts.
@@ -237,10 +244,9 @@ impl FlowState {
         &mut self,
         now: i64,
         packet: &Packet<'_>,
-        sender: usize,
+        sender: Side,
         was_idle: bool,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sink: &mut Sink<'_>,
     ) {
         let end = &mut self.ends[sender];
         let flight = end.stream.flight();
@@ -252,10 +258,10 @@ impl FlowState {
             acked: end.stream.acked(),
             next: end.stream.next(),
         });
-        if sender == 1 {
+        if sender == Side::Server {
             self.dl_flights.push(flight);
         }
-        if options.tables.inflight_samples {
+        if sink.options.tables.inflight_samples {
             let largest = end.stream.largest_segment;
             let own =
                 end.own_flight.get_or_insert_with(Box::<OwnFlight>::default).sent(&SentSegment {
@@ -268,10 +274,10 @@ impl FlowState {
                     rwnd: end.stream.rwnd(),
                     phase,
                 });
-            rows.push(PacketRow::Inflight(InflightSample {
+            sink.rows.push(PacketRow::Inflight(InflightSample {
                 flow: self.number,
                 time_ns: now,
-                dir: direction(sender),
+                dir: sender.dir(),
                 flight_bytes: flight.unsigned_abs(),
                 sender_flight_bytes: own.flight.unsigned_abs(),
                 cwnd_bytes: own.cwnd.map(i64::unsigned_abs),
@@ -281,14 +287,14 @@ impl FlowState {
         }
         let over = end.episodes.data(now, i64::from(packet.payload_bytes));
         if let Some(over) = over {
-            self.episode_row(sender, &over, options.min_rto_ns, rows);
+            self.episode_row(sender, &over, sink.options.min_rto_ns, sink.rows);
         }
-        self.check_window(now, sender, rows);
+        self.check_window(now, sender, sink.rows);
     }
 
     #[inline]
-    pub(super) fn check_window(&mut self, now: i64, sender: usize, rows: &mut Vec<PacketRow>) {
-        let mss = self.ends[1 - sender].offer.mss_bytes.map(u32::from);
+    pub(super) fn check_window(&mut self, now: i64, sender: Side, rows: &mut Vec<PacketRow>) {
+        let mss = self.ends[sender.other()].offer.mss_bytes.map(u32::from);
         let established = self.handshake.ack_ns.is_some() || self.mid_flow;
         let end = &mut self.ends[sender];
         if !established || end.stream.totals.bytes == 0 {
@@ -308,20 +314,19 @@ impl FlowState {
         &mut self,
         now: i64,
         tcp: &TcpHeader,
-        data: usize,
+        data: Side,
         advance: &Advance,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sink: &mut Sink<'_>,
     ) {
         let Advance { segments, rtt_ns, sent_ns, first_ns } = *advance;
         let end = &mut self.ends[data];
         if let Some(rtt_ns) = rtt_ns
-            && options.tables.rtt_samples
+            && sink.options.tables.rtt_samples
         {
-            rows.push(PacketRow::Rtt(RttSample {
+            sink.rows.push(PacketRow::Rtt(RttSample {
                 flow: self.number,
                 time_ns: now,
-                dir: direction(data),
+                dir: data.dir(),
                 rtt_ns,
                 flight_bytes: end.stream.flight().unsigned_abs(),
                 by: RttSource::Ack,
@@ -339,7 +344,7 @@ impl FlowState {
             && rtt_ns.is_some()
         {
             let bandwidth = end.bandwidth.get_or_insert_with(Box::<Bandwidth>::default);
-            let threshold = options.send_rate_threshold;
+            let threshold = sink.options.send_rate_threshold;
             bandwidth.share(self.shared);
             let acked = Acked {
                 at_ns: now,
@@ -360,20 +365,19 @@ impl FlowState {
         &mut self,
         now: i64,
         tcp: &TcpHeader,
-        data: usize,
+        data: Side,
         kind: AckKind,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sink: &mut Sink<'_>,
     ) {
         let number = self.number;
         let end = &mut self.ends[data];
         match kind {
             AckKind::Advance(advance) => {
-                self.advanced(now, tcp, data, &advance, options, rows);
+                self.advanced(now, tcp, data, &advance, sink);
             }
             AckKind::Duplicate { rtt_ns } => {
                 if let Some(bandwidth) = &mut end.bandwidth {
-                    bandwidth.disturb(options.send_rate_threshold);
+                    bandwidth.disturb(sink.options.send_rate_threshold);
                 }
                 let dup = DupAck {
                     at_ns: now,
@@ -385,17 +389,17 @@ impl FlowState {
                 };
                 let over = end.episodes.dup_ack(&dup, end.stream.rtt.last());
                 let offset = dup.offset;
-                if let (Some(rtt_ns), true) = (rtt_ns, options.tables.rtt_samples) {
+                if let (Some(rtt_ns), true) = (rtt_ns, sink.options.tables.rtt_samples) {
                     let flight_bytes = dup.flight.unsigned_abs();
                     let by = if tcp.sack.is_empty() { RttSource::Order } else { RttSource::Sack };
-                    let dir = direction(data);
+                    let dir = data.dir();
                     let sample =
                         RttSample { flow: number, time_ns: now, dir, rtt_ns, flight_bytes, by };
-                    rows.push(PacketRow::Rtt(sample));
+                    sink.rows.push(PacketRow::Rtt(sample));
                 }
-                self.event(now, data, TcpEventKind::DupAck, offset, 0, rows);
+                self.event(now, data, TcpEventKind::DupAck, offset, 0, sink.rows);
                 if let Some(over) = over {
-                    self.episode_row(data, &over, options.min_rto_ns, rows);
+                    self.episode_row(data, &over, sink.options.min_rto_ns, sink.rows);
                 }
             }
             AckKind::WindowUpdate | AckKind::Same | AckKind::Old => {}
@@ -405,6 +409,6 @@ impl FlowState {
         if let Some(twice) = end.stream.d_sack() {
             end.episodes.came_twice(twice);
         }
-        self.check_window(now, data, rows);
+        self.check_window(now, data, sink.rows);
     }
 }

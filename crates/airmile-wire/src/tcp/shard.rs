@@ -9,9 +9,11 @@ use airmile_model::{Leg, Termination};
 use super::bandwidth::SendRateThreshold;
 use super::duplicates::RecentPackets;
 use super::flight::FlightCounts;
-use super::flow::FlowState;
+use super::flow::{Closing, FlowState};
 use super::options::StudyOptions;
 use super::route::{Change, ChangeKind, PARTITIONS, Route};
+use super::rows::Sink;
+use super::side::Side;
 use super::summary::UserSums;
 use super::trace::TracedPacket;
 use super::unanswered::OfOnePacket;
@@ -142,7 +144,7 @@ impl PacketShard {
         // First the flows, then what they point to.
         let flows = routes.clone().filter_map(flow);
         let first: i64 = flows.fold(0, |sum, flow| sum ^ flow.touch_lines());
-        let flows = routes.filter_map(|route| Some((flow(route)?, route.sender())));
+        let flows = routes.filter_map(|route| Some((flow(route)?, route.sender)));
         let second = flows.fold(0, |sum, (flow, sender)| {
             let user = self.users.get(flow.user as usize).and_then(Option::as_deref);
             sum ^ flow.touch_beyond(sender) ^ user.map_or(0, |user| user.last_ns)
@@ -211,7 +213,7 @@ impl PacketShard {
     fn end_flow(&mut self, at: u32, why: Termination, leg: Option<Leg>) {
         let Some(mut flow) = self.take_flow(at) else { return };
         self.counts.late_segments +=
-            flow.ends.iter().map(|end| end.stream.losses().late).sum::<u64>();
+            flow.ends.0.iter().map(|end| end.stream.losses().late).sum::<u64>();
         let mut rows = std::mem::take(&mut self.scratch);
         // A flow of one packet leaves its user of one packet unchanged.
         let (number, is_lone) = self.user_number_of(flow.user);
@@ -222,7 +224,8 @@ impl PacketShard {
         } else {
             self.users.get_mut(flow.user as usize).and_then(Option::as_deref_mut)
         };
-        let row = flow.end(number, (why, leg), user, &self.options, &mut rows);
+        let mut sink = Sink { options: &self.options, rows: &mut rows };
+        let row = flow.end(number, (why, leg), user, &mut sink);
         Self::take_rows(&mut self.found, &mut rows, flow.is_aside());
         self.scratch = rows;
         let flights = std::mem::take(&mut flow.dl_flights);
@@ -239,8 +242,8 @@ impl PacketShard {
         let Some(mut flow) = self.flows.get_mut(route.flow as usize).and_then(Option::take) else {
             return;
         };
-        let up = !route.from_server;
-        let stream = flow.stream_number(route.sender());
+        let up = route.sender.is_client();
+        let stream = flow.stream_number(route.sender);
         let partition = self.recent.get_mut(usize::from(route.partition));
         if partition.is_some_and(|recent| recent.is_datagram_copy(stream, packet)) {
             self.counts.copies += 1;
@@ -249,7 +252,7 @@ impl PacketShard {
             }
             return;
         }
-        let totals = &mut flow.udp.get_or_insert_default()[usize::from(!up)];
+        let totals = &mut flow.udp.get_or_insert_default()[route.sender];
         totals.packets += 1;
         totals.bytes += u64::from(packet.payload_bytes);
         totals.ip_bytes += u64::from(packet.ip_bytes);
@@ -266,7 +269,7 @@ impl PacketShard {
         if !up && flow.app.is_quic() {
             self.concurrency(&mut flow, route.flow, packet.at_ns);
         }
-        self.radio(&flow, packet, up, false);
+        self.radio(&flow, packet, route.sender);
         if let Some(slot) = self.flows.get_mut(route.flow as usize) {
             *slot = Some(flow);
         }
@@ -278,8 +281,8 @@ impl PacketShard {
 
     /// Adds a packet to the user's radio model.
     #[inline]
-    pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, up: bool, closing: bool) {
-        let radio = Self::radio_packet(flow, packet, up, closing);
+    pub(super) fn radio(&mut self, flow: &FlowState, packet: &Packet<'_>, sender: Side) {
+        let radio = Self::radio_packet(flow, packet, sender);
         let Self { users, of_one_packet, options, .. } = self;
         if let Some(user) = of_one_packet.user_mut(users, flow.user, &options.radio) {
             user.push(&options.radio, radio);
@@ -287,18 +290,13 @@ impl PacketShard {
     }
 
     #[inline]
-    pub(super) fn radio_packet(
-        flow: &FlowState,
-        packet: &Packet<'_>,
-        up: bool,
-        closing: bool,
-    ) -> RadioPacket {
+    pub(super) fn radio_packet(flow: &FlowState, packet: &Packet<'_>, sender: Side) -> RadioPacket {
         RadioPacket {
             at_ns: packet.at_ns,
             ip_bytes: packet.ip_bytes,
             payload_bytes: packet.payload_bytes,
-            up,
-            closing,
+            up: sender.is_client(),
+            closing: packet.payload_bytes == 0 && flow.closing != Closing::Open,
             server: flow.server().0,
         }
     }
@@ -318,7 +316,7 @@ impl FlowState {
     /// Reads a word of each line of memory that a packet touches.
     #[inline]
     fn touch_lines(&self) -> i64 {
-        let ends = self.ends.iter().fold(0, |sum, end| {
+        let ends = self.ends.0.iter().fold(0, |sum, end| {
             let lines = [
                 i64::from(end.clock.is_seen()),
                 i64::from(end.zero_windows),
@@ -332,15 +330,15 @@ impl FlowState {
 
     /// The same for data outside of the flow.
     #[inline]
-    fn touch_beyond(&self, sender: usize) -> i64 {
-        let [own, other] = [&self.ends[sender], &self.ends[1 - sender]];
+    fn touch_beyond(&self, sender: Side) -> i64 {
+        let [own, other] = [&self.ends[sender], &self.ends[sender.other()]];
         let waiting = i64::from(other.has_waiting());
         own.stream.touch_segments() ^ other.stream.touch_segments() ^ waiting
     }
 
     /// Frees memory that only an active flow needs.
     fn rest(&mut self, threshold: SendRateThreshold) {
-        for end in &mut self.ends {
+        for end in &mut self.ends.0 {
             end.stream.rest();
             if let Some(bandwidth) = &mut end.bandwidth {
                 bandwidth.rest(threshold);

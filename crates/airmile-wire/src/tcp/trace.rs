@@ -7,7 +7,8 @@ use airmile_model::packet::{Packet, SeqNum, TcpFlags, TcpHeader};
 use airmile_model::{Direction, TcpEventKind};
 
 use super::flow::FlowState;
-use super::rows::{direction, event_of};
+use super::rows::event_of;
+use super::side::Side;
 use super::stream::{ByteStream, SegmentReport};
 
 /// One packet of a traced flow, without duplicates of the capture. Offsets count from the
@@ -92,11 +93,11 @@ pub(super) struct Before {
 }
 
 impl FlowState {
-    pub(super) fn before(&self, sender: usize) -> Option<Before> {
+    pub(super) fn before(&self, sender: Side) -> Option<Before> {
         if !self.traced {
             return None;
         }
-        let acked = self.ends.get(1 - sender)?;
+        let acked = &self.ends[sender.other()];
         Some(Before { dup_acks: acked.stream.losses().dup_acks })
     }
 
@@ -105,17 +106,17 @@ impl FlowState {
         &self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
-        (sender, user): (usize, u64),
+        (sender, user): (Side, u64),
         seen: SegmentReport,
         before: Before,
     ) -> TracedPacket {
-        let (own, other) = (&self.ends[sender].stream, &self.ends[1 - sender].stream);
+        let (own, other) = (&self.ends[sender].stream, &self.ends[sender.other()].stream);
         let acks = tcp.flags.has(TcpFlags::ACK) && !tcp.flags.has(TcpFlags::RST);
         TracedPacket {
             flow: self.number,
             user,
             at_ns: packet.at_ns,
-            dir: direction(sender),
+            dir: sender.dir(),
             seq: tcp.seq,
             flags: tcp.flags,
             timestamps: tcp.timestamps,

@@ -12,7 +12,9 @@ use super::energy::RadioModel;
 use super::flow::FlowState;
 use super::options::StudyOptions;
 use super::route::NewFlow;
+use super::rows::Sink;
 use super::shard::PacketShard;
+use super::side::Side;
 use super::user::{RadioPacket, UserState};
 
 /// A flow of one SYN.
@@ -71,7 +73,8 @@ impl Unanswered {
             interface: self.interface,
         };
         // Its rows were reported when it passed.
-        flow.ingest(&packet, &self.tcp, 0, options, &mut Vec::new());
+        let mut sink = Sink { options, rows: &mut Vec::new() };
+        flow.ingest(&packet, &self.tcp, Side::Client, &mut sink);
         flow.wants_events = options.tables.tcp_events;
         // Its packet was traced when it passed; the next ones are to be.
         flow.traced = options.traced.has(flow.number);
@@ -159,7 +162,7 @@ impl PacketShard {
                 number: user.number,
                 address: user.address,
                 start_ns: user.start_ns(),
-                packet: Self::radio_packet(flow, packet, true, false),
+                packet: Self::radio_packet(flow, packet, Side::Client),
             };
             self.of_one_packet.users.insert(flow.user, Box::new(lone));
         }

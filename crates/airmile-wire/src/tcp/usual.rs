@@ -3,13 +3,13 @@
 //! ones (`tests` compare them). Data of which the application's protocol still wants to see more, as of
 //! HTTP, is never usual. What both paths call is inlined into each: calls are 3 % more instructions.
 
-use airmile_model::flow::PacketRow;
 use airmile_model::packet::{Packet, TcpFlags, TcpHeader};
 
 use super::flow::{Closing, FlowState};
-use super::options::StudyOptions;
 use super::route::Route;
+use super::rows::Sink;
 use super::shard::PacketShard;
+use super::side::Side;
 
 impl PacketShard {
     /// Takes a usual segment; returns false, and has changed nothing, if it is of another kind.
@@ -20,7 +20,7 @@ impl PacketShard {
         tcp: &TcpHeader,
         route: Route,
     ) -> bool {
-        let sender = route.sender();
+        let sender = route.sender;
         let Self { flows, users, of_one_packet, recent, options, scratch, counts, found, .. } =
             self;
         let flow = flows.get_mut(route.flow as usize).and_then(Option::as_deref_mut);
@@ -30,16 +30,17 @@ impl PacketShard {
             return false;
         }
         recent.record(flow.stream_number(sender), packet, tcp);
-        flow.ingest_usual(packet, tcp, sender, options, scratch);
-        let receiver = &flow.ends[1 - sender];
+        let mut sink = Sink { options, rows: scratch };
+        flow.ingest_usual(packet, tcp, sender, &mut sink);
+        let receiver = &flow.ends[sender.other()];
         counts.super_segments += u64::from(receiver.is_exceeded_by(packet));
         let waits = receiver.has_waiting();
         let mut user = of_one_packet.user_mut(users, flow.user, &options.radio);
         if waits {
-            flow.bandwidth_rows(user.as_deref_mut(), sender, false, options, scratch);
+            flow.bandwidth_rows(user.as_deref_mut(), sender, false, &mut sink);
         }
         if let Some(user) = user {
-            user.push(&options.radio, Self::radio_packet(flow, packet, sender == 0, false));
+            user.push(&options.radio, Self::radio_packet(flow, packet, sender));
         }
         if !scratch.is_empty() {
             Self::take_rows(found, scratch, false);
@@ -51,13 +52,13 @@ impl PacketShard {
 impl FlowState {
     /// Whether a segment is a usual one.
     #[inline]
-    fn is_usual(&self, packet: &Packet<'_>, tcp: &TcpHeader, sender: usize) -> bool {
+    fn is_usual(&self, packet: &Packet<'_>, tcp: &TcpHeader, sender: Side) -> bool {
         let plain = tcp.flags.0 & !TcpFlags::PSH.0 == TcpFlags::ACK.0
             && tcp.window != 0
             && tcp.sack.is_empty();
         let settled = self.awake
             && self.closing == Closing::Open
-            && !(sender == 0 && self.handshake.awaits_ack())
+            && !(sender.is_client() && self.handshake.awaits_ack())
             && !(self.traced || self.is_aside());
         let is_data = packet.payload_bytes > 0;
         // The user counts the first packet of a second at which the flow receives.
@@ -67,7 +68,7 @@ impl FlowState {
         if !plain || !settled || begins_second || is_looked_at {
             return false;
         }
-        let (own, other) = (&self.ends[sender].stream, &self.ends[1 - sender].stream);
+        let (own, other) = (&self.ends[sender].stream, &self.ends[sender.other()].stream);
         match packet.payload_bytes {
             0 => own.is_next(tcp) && other.is_advanced_by(tcp),
             1 => false,
@@ -81,9 +82,8 @@ impl FlowState {
         &mut self,
         packet: &Packet<'_>,
         tcp: &TcpHeader,
-        sender: usize,
-        options: &StudyOptions,
-        rows: &mut Vec<PacketRow>,
+        sender: Side,
+        sink: &mut Sink<'_>,
     ) {
         let now = packet.at_ns;
         self.only_syns = false;
@@ -100,11 +100,12 @@ impl FlowState {
         } else {
             let was_idle = end.stream.is_idle(now);
             end.stream.continued(packet);
-            self.sent(now, packet, sender, was_idle, options, rows);
+            self.sent(now, packet, sender, was_idle, sink);
         }
-        if let Some(advance) = self.ends[1 - sender].stream.acknowledge_usual(now, tcp, window) {
-            self.advanced(now, tcp, 1 - sender, &advance, options, rows);
+        if let Some(advance) = self.ends[sender.other()].stream.acknowledge_usual(now, tcp, window)
+        {
+            self.advanced(now, tcp, sender.other(), &advance, sink);
         }
-        self.check_window(now, 1 - sender, rows);
+        self.check_window(now, sender.other(), sink.rows);
     }
 }

@@ -108,8 +108,8 @@ impl Intake {
             bad_frames: self.bad_frames + stats.bad_frames,
             last_us: stats.last_ns.map(|ns| ns.div_euclid(1_000)),
             late_records: self.late_records + stats.late_records,
-            damaged: self.damaged | stats.damaged,
-            more_problems: self.more_problems + stats.more_problems,
+            damaged: self.damaged | stats.problems.damaged,
+            more_problems: self.more_problems + stats.problems.more,
         }
     }
 }
@@ -259,7 +259,7 @@ impl Live {
     /// Those that were not taken, and those of the whole log.
     #[must_use]
     pub fn last_problems(&self) -> Vec<Problem> {
-        self.reader.stats().problems.split_off(self.taken_problems)
+        self.reader.stats().problems.kept.split_off(self.taken_problems)
     }
 
     /// The requested subscription, else the one with the most data.

@@ -66,9 +66,7 @@ impl Application {
                 report.records.insert(name.into(), n as u64);
             }
         }
-        log.problems.iter().cloned().for_each(|problem| report.problem(problem));
-        report.more_problems += log.more_problems;
-        report.damaged |= log.damaged;
+        report.problems_of_reader(&log.problems);
         Self { path, format, log, gave_transfers: false }
     }
 

@@ -65,8 +65,7 @@ pub(super) fn read_texts(
                 size_check: None,
             })
             .collect();
-        stats.problems.iter().cloned().for_each(|p| report.problem(p));
-        report.more_problems += stats.more_problems;
+        report.problems_of_reader(&stats.problems);
         note_failure(&mut report, failed);
         out.push((order, report));
     }
@@ -97,8 +96,7 @@ pub(super) fn read_sniffer(
     report.bytes = stats.bytes;
     report.items = stats.rows;
     report.bad_items = stats.bad_rows;
-    stats.problems.iter().cloned().for_each(|p| report.problem(p));
-    report.more_problems += stats.more_problems;
+    report.problems_of_reader(&stats.problems);
     if let Some((rnti, bytes, n)) = stats.chosen {
         let what = format!(
             "grants of RNTI {rnti} ({bytes} bytes), one of {n} users; --rnti N selects another"

@@ -470,10 +470,8 @@ fn fill_log_report(report: &mut FileReport, reader: &LogReader) {
         message_row(*key, *count, stats.size_checks.get(key))
     };
     report.messages = stats.messages.iter().map(row).collect();
-    stats.problems.iter().cloned().for_each(|p| report.problem(p));
+    report.problems_of_reader(&stats.problems);
     report.late_records = stats.late_records;
-    report.more_problems += stats.more_problems;
-    report.damaged |= stats.damaged;
 }
 
 fn message_row(key: MessageKey, count: MessageCount, sizes: Option<&SizeCheck>) -> MessageRow {

@@ -77,8 +77,7 @@ impl Session {
         report.bytes = bytes.bytes();
         report.items = content.rows.len() as u64 + content.bad_rows;
         report.bad_items = content.bad_rows;
-        report.more_problems = content.bad_rows - content.problems.len() as u64;
-        content.problems.into_iter().for_each(|p| report.problem(p));
+        report.problems_of_reader(&content.problems);
         if report.items == 0 {
             report.warn(NO_TRANSFER.to_owned());
         }

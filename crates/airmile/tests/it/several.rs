@@ -20,6 +20,22 @@ fn a_session_agrees_with_its_transfers() {
     assert!(says.contains("one by one: the radio link in 2, unknown in 1"), "{says}");
 }
 
+/// The link demand of a session is that of all its downloads together, without the pauses between them.
+#[test]
+fn a_session_sums_its_transfers() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = library_run("slow-start-restart", dir.path());
+    let answer = diagnosis_of(&[run.join("modem.mi2log"), run.join("transfers.csv")]);
+    let findings: Vec<_> = answer.transfers.iter().map(|one| &one.finding).collect();
+    assert!(findings.len() > 10 && findings.iter().all(|one| !one.overlapped));
+    let queued_ms: f64 = findings.iter().filter_map(|one| one.throughput_time_ms).sum();
+    let duration_ms: f64 = findings.iter().map(|one| one.duration_ms).sum();
+    let demand = answer.session.link_demand.unwrap();
+    assert!((demand - queued_ms / duration_ms).abs() < 1e-9, "{demand} {queued_ms} {duration_ms}");
+    let (first, last) = (findings[0].start_us.unwrap(), findings[12].end_us.unwrap());
+    assert!(duration_ms < 0.9 * (last - first) as f64 / 1e3, "{duration_ms}");
+}
+
 /// A capture of other traffic is not used, whatever else is given.
 #[test]
 fn captures_of_other_connections_are_left_out() {

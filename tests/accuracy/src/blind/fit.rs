@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use airmile_blind::{CoefficientTable, Evidence, N_FEATURES, Suspect};
+use airmile_blind::{CoefficientTable, Evidence, Feature, N_FEATURES, Suspect};
 
 use super::rows::Row;
 
@@ -18,17 +18,13 @@ const N: usize = Suspect::ALL.len();
 
 /// Fits a table for one kind of evidence.
 pub fn fit(rows: &[&Row], evidence: Evidence) -> CoefficientTable {
-    let scale = std::array::from_fn(|feature| {
-        if evidence.uses(feature) { scale_of(rows, feature) } else { (0.0, 0.0) }
-    });
+    let scale = Feature::ALL
+        .map(|feature| if evidence.uses(feature) { scale_of(rows, feature) } else { (0.0, 0.0) });
     let empty = CoefficientTable { scale, weights: [(0.0, [0.0; N_FEATURES]); N] };
     let inputs: Vec<[f64; N_FEATURES]> = rows
         .iter()
         .map(|row| {
-            std::array::from_fn(|at| {
-                let value = row.features.values.get(at).copied().unwrap_or(f64::NAN);
-                empty.standard(at, value)
-            })
+            Feature::ALL.map(|feature| empty.standard(feature, row.features.values[feature]))
         })
         .collect();
     let truths: Vec<usize> = rows
@@ -54,12 +50,8 @@ pub fn tempered(mut table: CoefficientTable, temperature: f64) -> CoefficientTab
     table
 }
 
-fn scale_of(rows: &[&Row], feature: usize) -> (f64, f64) {
-    let values = || {
-        rows.iter()
-            .filter_map(|row| row.features.values.get(feature).copied())
-            .filter(|value| value.is_finite())
-    };
+fn scale_of(rows: &[&Row], feature: Feature) -> (f64, f64) {
+    let values = || rows.iter().filter_map(|row| row.features.get(feature));
     let n = values().count();
     if n < 20 {
         return (0.0, 0.0);

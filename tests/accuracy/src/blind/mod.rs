@@ -9,7 +9,7 @@ mod rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use airmile_blind::{CoefficientTable, Evidence, N_FEATURES, NAMES, Suspect, Suspicion};
+use airmile_blind::{CoefficientTable, Evidence, Feature, Suspect, Suspicion};
 
 use crate::bars::wilson;
 use crate::reliability::{self, Stated};
@@ -80,7 +80,7 @@ const fn temperature(evidence: Evidence) -> f64 {
 
 fn best(table: &CoefficientTable, row: &Row) -> Suspect {
     let p = table.probabilities(&row.features.values);
-    let most = p.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
+    let most = p.0.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
     Suspect::ALL.get(most).copied().unwrap_or(Suspect::Other)
 }
 
@@ -253,9 +253,11 @@ pub fn show(name: &str, runs: u64, shared: &Path) -> anyhow::Result<()> {
                     row.cost,
                     judged.join(", ")
                 );
-                let numbers: Vec<String> = (0..N_FEATURES)
-                    .filter(|at| row.features.values[*at].is_finite())
-                    .map(|at| format!("{} {:.2}", NAMES[at], row.features.values[at]))
+                let known = |feature: Feature| Some((feature, row.features.get(feature)?));
+                let numbers: Vec<String> = Feature::ALL
+                    .into_iter()
+                    .filter_map(known)
+                    .map(|(feature, value)| format!("{} {value:.2}", feature.as_str()))
                     .collect();
                 println!("    {}", numbers.join(", "));
             }

@@ -5,7 +5,7 @@
 //! cell that are not the emulator's. The label is the queue at the cell, otherwise the
 //! injected cause if it cost 10 % or more of the time.
 
-use airmile_blind::{Features, N_FEATURES, Suspect, TransportKind, upload_is_seen};
+use airmile_blind::{FeatureValues, Features, N_FEATURES, Suspect, TransportKind};
 use airmile_wire::attribute::CaptureSite;
 use anyhow::{Context, bail};
 
@@ -52,7 +52,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
         bail!("row {number}: {} numbers", values.len());
     }
     let base_rtt_ns: i64 = base.parse().with_context(fails)?;
-    let values = std::array::from_fn(|at| values[at].parse().unwrap_or(f64::NAN));
+    let values = FeatureValues(std::array::from_fn(|at| values[at].parse().unwrap_or(f64::NAN)));
     let features = Features {
         values,
         transport: carrier,
@@ -61,7 +61,7 @@ fn row(number: u64, line: &str) -> anyhow::Result<Row> {
         damaged: false,
         begun_before: false,
         is_quic: true,
-        uploads: upload_is_seen(&values),
+        uploads: values.show_upload(),
         // Not recorded.
         line_loses: true,
         paused_before: true,

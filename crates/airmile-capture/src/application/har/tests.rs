@@ -19,7 +19,7 @@ const CHROME: &str = r#"{"_resourceType":"fetch","connection":"17","request":{"u
 #[test]
 fn an_entry_of_chrome() {
     let log = read(CHROME);
-    assert_eq!(log.problems, []);
+    assert_eq!(log.problems.kept, []);
     assert_eq!(log.made_by.as_deref(), Some("WebInspector 537"));
     let [transfer] = log.transfers.as_slice() else { panic!("{log:?}") };
     assert_eq!(transfer.end_ns - transfer.start_ns, 60_500_000);
@@ -41,7 +41,7 @@ fn what_is_lacking_or_wrong_is_told() {
     let check = |entry: &str, expected: (usize, u64, u64, u64), problem: &str| {
         let log = read(entry);
         let got = (log.transfers.len(), log.bad_items, log.from_cache, log.not_transfers);
-        let first = log.problems.first().map(ToString::to_string).unwrap_or_default();
+        let first = log.problems.kept.first().map(ToString::to_string).unwrap_or_default();
         assert_eq!((got, first.contains(problem)), (expected, true), "{entry}: {first}");
     };
     let start = r#""startedDateTime":"2024-05-01T10:00:00Z""#;
@@ -64,7 +64,7 @@ fn what_is_lacking_or_wrong_is_told() {
         let entry = format!("{{{start},\"time\":5,{field}}}");
         let problem = format!("byte 85: {is}; the entry is left out");
         check(&entry, (0, 1, 0, 0), &problem);
-        assert!(read(&entry).damaged, "{entry}");
+        assert!(read(&entry).problems.damaged, "{entry}");
     };
     of_type("\"request\":7", "request: expected an object, found a number");
     of_type("\"request\":{\"url\":[]}", "request.url: expected a text, found an array");
@@ -74,7 +74,7 @@ fn what_is_lacking_or_wrong_is_told() {
         let entry = format!("{{{start},\"time\":5,\"timings\":{timings}}}");
         check(&entry, (1, 0, 0, 0), problem);
         let log = read(&entry);
-        assert_eq!(log.damaged, !problem.is_empty(), "{timings}");
+        assert_eq!(log.problems.damaged, !problem.is_empty(), "{timings}");
         assert_eq!(log.transfers[0].phases.receive_ns, Some(3_000_000), "{timings}");
     };
     phase(r#"{"wait":"2","dns":-1,"connect":-0.2,"ssl":null,"receive":3}"#, "");
@@ -131,9 +131,9 @@ fn a_page_has_the_url_that_its_log_gives() {
 fn a_log_of_another_shape_is_damaged() {
     let check = |text: &str, problem: &str| {
         let log = read_application(ApplicationFormat::Har, text.as_bytes());
-        let found: Vec<String> = log.problems.iter().map(ToString::to_string).collect();
+        let found: Vec<String> = log.problems.kept.iter().map(ToString::to_string).collect();
         assert_eq!(found, [problem], "{text}");
-        assert_eq!((log.damaged, log.bad_items), (true, 1), "{text}");
+        assert_eq!((log.problems.damaged, log.bad_items), (true, 1), "{text}");
     };
     check(r#"{"log":{"entries":"x"}}"#, "byte 18: log.entries: expected an array, found a text");
     check(
@@ -148,7 +148,7 @@ fn a_log_of_another_shape_is_damaged() {
         "byte 16: log.pages: expected an array, found a number",
     );
     let empty = read_application(ApplicationFormat::Har, br#"{"log":{"entries":[]}}"#);
-    assert_eq!((empty.problems.as_slice(), empty.damaged), ([].as_slice(), false));
+    assert_eq!((empty.problems.kept.as_slice(), empty.problems.damaged), ([].as_slice(), false));
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn a_request_with_its_connection() {
         assert_eq!(parts, [12, 20, 40, 50, 2, 40, 76]);
         assert_eq!(parts.iter().sum::<i64>(), 240);
         // A browser that was killed leaves its log unterminated.
-        assert_eq!((log.problems.len(), log.damaged), (usize::from(!closed), false));
+        assert_eq!((log.problems.kept.len(), log.problems.damaged), (usize::from(!closed), false));
     }
 }
 
@@ -70,13 +70,13 @@ fn torn_and_bad_events() {
     let check = |events: &str, problem: &str, damaged: bool| {
         let log =
             read_application(ApplicationFormat::NetLog, format!("{CONSTANTS}{events}").as_bytes());
-        let first = log.problems.first().map(ToString::to_string).unwrap_or_default();
+        let first = log.problems.kept.first().map(ToString::to_string).unwrap_or_default();
         assert!(first.contains(problem), "{first}");
-        assert_eq!(log.damaged, damaged, "{first}");
+        assert_eq!(log.problems.damaged, damaged, "{first}");
     };
     check("{\"time\":\"1\",\"so", "the file ends inside events[]", true);
     check("{\"time\":\"1\"}]}", "time or source.id: missing", false);
     check("{\"time\":1,,}]}", "events[]: key must be a string", true);
     let log = read_application(ApplicationFormat::NetLog, br#"{"events":[{"time":"1"}]}"#);
-    assert!(log.problems[0].what.contains("constants: missing"));
+    assert!(log.problems.kept[0].what.contains("constants: missing"));
 }

@@ -30,7 +30,7 @@ fn described(text: &str) -> Vec<String> {
         let value = event.value.map_or_else(String::new, |value| format!(" {value}"));
         out.push(format!("{} {}{value}", ms(event.at_ns), event.kind));
     }
-    out.extend(log.problems.iter().map(ToString::to_string));
+    out.extend(log.problems.kept.iter().map(ToString::to_string));
     out
 }
 
@@ -226,7 +226,7 @@ fn times_that_no_head_places_are_told() {
         "{\"at_ms\":50,\"event\":\"playing\"}\n{\"at_ms\":70,\"event\":\"waiting\"}\n{\"at\n";
     let log = read_application(ApplicationFormat::Player, text.as_bytes());
     assert_eq!(log.scale.base, TimeBase::Unplaced);
-    assert_eq!((log.items, log.bad_items, log.damaged), (3, 1, true));
+    assert_eq!((log.items, log.bad_items, log.problems.damaged), (3, 1, true));
     assert_eq!(log.events.len(), 2);
 }
 
@@ -246,7 +246,7 @@ fn impossible_times() {
         read_application(ApplicationFormat::Player, text.as_bytes())
     };
     let is_damaged =
-        |log: &ApplicationLog| log.problems.iter().any(|p| p.severity == Severity::Damage);
+        |log: &ApplicationLog| log.problems.kept.iter().any(|p| p.severity == Severity::Damage);
     let good = log("1700000000500", "1700000000400");
     assert!(!is_damaged(&good) && good.transfers[0].end_ns == 1_700_000_000_400_000_000);
     let before = log("1700000000500", "1600000000000");

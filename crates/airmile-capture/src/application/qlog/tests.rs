@@ -35,7 +35,7 @@ fn events(quic: &str, http: &str) -> Vec<String> {
 fn check(text: &str, format: ApplicationFormat, start_ms: i64) {
     assert_eq!(ApplicationFormat::recognise(text.as_bytes()), Some(format));
     let log = read_application(format, text.as_bytes());
-    assert_eq!(log.problems, []);
+    assert_eq!(log.problems.kept, []);
     let [transfer] = log.transfers.as_slice() else { panic!("{log:?}") };
     assert_eq!(transfer.start_ns, start_ms * 1_000_000);
     assert_eq!(transfer.end_ns - transfer.start_ns, 90_000_000);
@@ -88,11 +88,11 @@ fn a_servers_view_and_times_without_a_place() {
     let log = read_application(ApplicationFormat::Qlog, text.as_bytes());
     assert_eq!(log.transfers[0].bytes, Some(3000));
     assert_eq!(log.scale.base, airmile_model::TimeBase::Unplaced);
-    let problems: Vec<_> = log.problems.iter().map(ToString::to_string).collect();
+    let problems: Vec<_> = log.problems.kept.iter().map(ToString::to_string).collect();
     assert!(problems[0].contains("time: missing, in an event \"x\""), "{problems:?}");
     assert!(problems[1].contains("the file ends inside traces[].events"), "{problems:?}");
     assert!(problems[3].contains("before 0.3"), "{problems:?}");
-    assert!(log.damaged);
+    assert!(log.problems.damaged);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn events_as_arrays_of_drafts_before_0_3() {
     ] {
         assert_eq!(ApplicationFormat::recognise(text.as_bytes()), Some(ApplicationFormat::Qlog));
         let log = read_application(ApplicationFormat::Qlog, text.as_bytes());
-        assert_eq!(log.problems, [], "{text}");
+        assert_eq!(log.problems.kept, [], "{text}");
         let [transfer] = log.transfers.as_slice() else { panic!("{log:?}") };
         assert_eq!((transfer.start_ns, transfer.bytes), (1_700_000_000_000_000_000, Some(3000)));
         assert_eq!(transfer.end_ns - transfer.start_ns, 90_000_000);
@@ -141,7 +141,7 @@ fn events_as_arrays_of_drafts_before_0_3() {
     }
     // Fields without names are not guessed.
     let log = read_application(ApplicationFormat::Qlog, file("", "", 1).as_bytes());
-    assert!(log.damaged && log.transfers.is_empty());
-    let what = log.problems[0].to_string();
+    assert!(log.problems.damaged && log.transfers.is_empty());
+    let what = log.problems.kept[0].to_string();
     assert!(what.contains("draft-00: 5 events are arrays"), "{what}");
 }

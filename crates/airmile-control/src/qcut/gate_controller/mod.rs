@@ -167,9 +167,9 @@ impl<P> Qcut<P> {
             self.unreported_since_ns = is_shut.then_some(now_ns);
             self.reported_ns = Some(now_ns);
         }
-        if self.returns.is_told() {
+        if self.returns.has_oracle() {
             let sought = self.estimator.sought_bytes_per_s(now_ns);
-            self.returns.tell(self.estimator.bytes_per_s(), sought);
+            self.returns.set_oracle_rates(self.estimator.bytes_per_s(), sought);
         }
         if self.config.evidence == BufferEvidence::Modem {
             self.quality.note_report(now_ns, report, counts.bad > before.bad);

@@ -14,15 +14,21 @@ impl Assembler {
         if let Some(n_prb) = info.n_prb_dl {
             let at = (info.timing_segment, info.cell);
             self.bandwidth_prb.insert(at, n_prb);
-            self.told_bandwidth.insert(at, (n_prb, info.source));
+            self.reported_bandwidth.insert(at, (n_prb, info.source));
         }
         self.emit_now(info);
     }
 
-    pub(super) fn tell_bandwidth(&mut self, at: Stamp, cell: u8, n_prb: u16, source: &'static str) {
+    pub(super) fn report_bandwidth(
+        &mut self,
+        at: Stamp,
+        cell: u8,
+        n_prb: u16,
+        source: &'static str,
+    ) {
         let key = (self.timing.now(at.ns).unwrap_or_default().0, cell);
         self.bandwidth_prb.insert(key, n_prb);
-        if self.told_bandwidth.insert(key, (n_prb, source)) != Some((n_prb, source)) {
+        if self.reported_bandwidth.insert(key, (n_prb, source)) != Some((n_prb, source)) {
             self.emit_now(CellInfo { n_prb_dl: Some(n_prb), ..self.blank_cell(at, cell, source) });
         }
     }
@@ -38,7 +44,7 @@ impl Assembler {
         *seen = highest;
         if !self.bandwidth_prb.contains_key(&key)
             && let Some(n_prb) = lte_bandwidth_at_least(highest)
-            && self.told_bandwidth.insert(key, (n_prb, "inferred")) != Some((n_prb, "inferred"))
+            && self.reported_bandwidth.insert(key, (n_prb, "inferred")) != Some((n_prb, "inferred"))
         {
             self.emit_now(CellInfo {
                 n_prb_dl: Some(n_prb),

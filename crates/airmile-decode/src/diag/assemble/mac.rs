@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use airmile_model::tti::TtiIndex;
+use airmile_model::window::SegmentTti;
 use airmile_model::{Direction, MacBlock, RlcMode, RlcPdu, Stamp};
 
 use super::Assembler;
@@ -137,10 +138,10 @@ impl Assembler {
 
 /// TTIs in which a layer logged something, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LoggedTtis(VecDeque<(u32, TtiIndex)>);
+pub(super) struct LoggedTtis(VecDeque<SegmentTti>);
 
 impl LoggedTtis {
-    pub(super) fn insert(&mut self, at: (u32, TtiIndex)) {
+    pub(super) fn insert(&mut self, at: SegmentTti) {
         match self.0.back() {
             Some(newest) if *newest >= at => {
                 if let Err(here) = self.0.binary_search(&at) {
@@ -151,20 +152,20 @@ impl LoggedTtis {
         }
     }
 
-    pub(super) fn forget_before(&mut self, at: (u32, TtiIndex)) {
+    pub(super) fn forget_before(&mut self, at: SegmentTti) {
         while self.0.front().is_some_and(|oldest| *oldest < at) {
             self.0.pop_front();
         }
     }
 
     /// Whether one is within [`LOGGED_NEAR_TTIS`] on either side.
-    pub(super) fn near(&self, (segment, tti): (u32, TtiIndex)) -> bool {
+    pub(super) fn near(&self, (segment, tti): SegmentTti) -> bool {
         let first = self.0.partition_point(|at| *at < (segment, tti.plus(-LOGGED_NEAR_TTIS)));
         self.0.get(first).is_some_and(|at| *at <= (segment, tti.plus(LOGGED_NEAR_TTIS)))
     }
 
     /// Whether there are some within [`LOGGED_NEAR_TTIS`] on both sides.
-    pub(super) fn around(&self, (segment, tti): (u32, TtiIndex)) -> bool {
+    pub(super) fn around(&self, (segment, tti): SegmentTti) -> bool {
         let within = |from: TtiIndex, to: TtiIndex| {
             let first = self.0.partition_point(|at| *at < (segment, from));
             self.0.get(first).is_some_and(|at| *at < (segment, to))

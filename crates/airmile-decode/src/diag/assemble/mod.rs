@@ -72,14 +72,14 @@ pub struct Assembler {
     /// By timing segment and cell, as given by a message.
     bandwidth_prb: BTreeMap<(u32, u8), u16>,
     highest_prb: BTreeMap<(u32, u8), u16>,
-    told_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
+    reported_bandwidth: BTreeMap<(u32, u8), (u16, &'static str)>,
     orphans: OrphanRun,
     /// Slots of NR, which have their own timing.
     nr: NrOrder,
     /// Of the last NR downlink block: 0xB857 does not state it.
     nr_numerology: Option<u8>,
     clock_jumps: u64,
-    released: Option<(u32, TtiIndex)>,
+    released: Option<SegmentTti>,
     last_written_ns: Option<i64>,
     latest_ns: Option<i64>,
     /// What is far in time from the one before: the next one shows whether its time is wrong.
@@ -367,7 +367,7 @@ impl Assembler {
     }
 
     /// Passes everything before `until` to `give`, TTI by TTI: grants first.
-    fn release_through(&mut self, until: (u32, TtiIndex), give: &mut impl FnMut(Record)) {
+    fn release_through(&mut self, until: SegmentTti, give: &mut impl FnMut(Record)) {
         let mut waiting = std::mem::take(&mut self.waiting);
         while let Some((at, slot)) = waiting.first_before(until) {
             self.release_slot(at, slot, give);
@@ -380,12 +380,7 @@ impl Assembler {
         self.rlc_ttis.forget_before(oldest);
     }
 
-    fn release_slot(
-        &mut self,
-        at: (u32, TtiIndex),
-        slot: &mut Waiting,
-        give: &mut impl FnMut(Record),
-    ) {
+    fn release_slot(&mut self, at: SegmentTti, slot: &mut Waiting, give: &mut impl FnMut(Record)) {
         let has_block = !slot.dl.is_empty();
         if let Some(hole) = self.orphans.step(at, slot.is_assigned && !has_block, has_block) {
             let at = self.stamp(hole.position);
@@ -420,7 +415,7 @@ impl Assembler {
 
     fn give_dl(
         &mut self,
-        at: (u32, TtiIndex),
+        at: SegmentTti,
         place: Place,
         parts: DlParts,
         give: &mut impl FnMut(Record),
@@ -444,6 +439,6 @@ impl Assembler {
     }
 }
 
-fn position_of((timing_segment, tti): (u32, TtiIndex), (cell, _): Place) -> Position {
+fn position_of((timing_segment, tti): SegmentTti, (cell, _): Place) -> Position {
     Position { timing_segment, cell, numerology: 0, tti }
 }

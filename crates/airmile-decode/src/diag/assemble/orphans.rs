@@ -1,6 +1,7 @@
 //! Assignments on the control channel without a block: a hole in the log.
 
 use airmile_model::tti::TtiIndex;
+use airmile_model::window::SegmentTti;
 use airmile_model::{Hole, Position, Record, RntiType};
 
 /// Assignments on the control channel without a logged block: the items with the blocks
@@ -20,7 +21,7 @@ const ORPHAN_RUN_TTIS: i64 = 200;
 
 impl OrphanRun {
     /// Takes a TTI; returns a hole that has ended or reached the maximum length.
-    pub(super) fn step(&mut self, at: (u32, TtiIndex), orphan: bool, block: bool) -> Option<Hole> {
+    pub(super) fn step(&mut self, at: SegmentTti, orphan: bool, block: bool) -> Option<Hole> {
         let ended = self.run.filter(|(segment, first, ..)| {
             block || *segment != at.0 || at.1.since(*first) >= ORPHAN_RUN_TTIS
         });

@@ -17,7 +17,7 @@ impl Assembler {
         let position = Position { cell: m.carrier, ..self.prompt(at, tti, None) };
         let n_prb_cell = m.n_prb_cell();
         if let Some(n_prb) = n_prb_cell {
-            self.tell_bandwidth(at, m.carrier, n_prb, "0xB130");
+            self.report_bandwidth(at, m.carrier, n_prb, "0xB130");
         }
         let stamp = self.stamp(position);
         for c in &m.candidates {

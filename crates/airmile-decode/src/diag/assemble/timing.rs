@@ -5,6 +5,7 @@
 //! set the relation of TTIs to the clock; batched ones are placed by it.
 
 use airmile_model::tti::{Position, Tti, TtiIndex, TtiUnwrapper, nearest};
+use airmile_model::window::SegmentTti;
 
 /// Maximum delay of a batch after its first record (up to 307 ms in logs; the rest is
 /// margin).
@@ -72,7 +73,7 @@ pub(super) struct Timing {
     /// The latest index reached by the clock.
     latest: TtiIndex,
     /// Number and first index of the segment to begin with the next record.
-    next: Option<(u32, TtiIndex)>,
+    next: Option<SegmentTti>,
 }
 
 impl Timing {
@@ -227,13 +228,13 @@ impl Timing {
     }
 
     /// The number of the current segment, and the TTI that the clock predicts.
-    pub(super) fn now(&self, at_ns: i64) -> Option<(u32, TtiIndex)> {
+    pub(super) fn now(&self, at_ns: i64) -> Option<SegmentTti> {
         self.current.as_ref().map(|s| (s.number, s.position(s.unwrapper.predict(at_ns)).tti))
     }
 
     /// As [`Self::now`], or where the segment after a jump of the clock begins: nothing about the time
     /// before it is to come.
-    pub(super) fn reached(&self, at_ns: i64) -> Option<(u32, TtiIndex)> {
+    pub(super) fn reached(&self, at_ns: i64) -> Option<SegmentTti> {
         self.now(at_ns).or(self.next)
     }
 

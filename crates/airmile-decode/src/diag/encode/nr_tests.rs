@@ -20,7 +20,7 @@ fn read_back(lte: &[Record], nr: &[Record]) -> Vec<Record> {
     let mut out = Vec::new();
     reader.push(&log, &mut |tagged| out.push(tagged.record));
     reader.finish(&mut |tagged| out.push(tagged.record));
-    assert!(!reader.stats().damaged);
+    assert!(!reader.stats().problems.damaged);
     out
 }
 

@@ -26,7 +26,7 @@ fn read_back(records: &[Record], options: Options) -> (Vec<Record>, BTreeMap<u16
     });
     reader.finish(&mut |tagged| read.push(tagged.record));
     let stats = reader.stats();
-    assert!(!stats.damaged && stats.late_records == 0, "{:?}", stats.problems);
+    assert!(!stats.problems.damaged && stats.late_records == 0, "{:?}", stats.problems);
     let mut messages = BTreeMap::new();
     for (key, count) in stats.messages {
         let code = key.code;

@@ -148,7 +148,7 @@ impl IntraFreqMeas {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let version = cursor.peek(1, "version")?.u8(u8_at(0));
         let Some((earfcn, at, gap)) = intra_layout(version) else { return Ok(None) };
         let head = cursor.take(at + INTRA_REST + gap, "serving cell")?;
         let mut problem = None;

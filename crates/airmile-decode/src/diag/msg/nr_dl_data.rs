@@ -221,7 +221,7 @@ impl NrDlData {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        if cursor.clone().take(4, "version")?.u32(VERSION) != Self::VERSION {
+        if cursor.peek(4, "version")?.u32(VERSION) != Self::VERSION {
             return Ok(None);
         }
         let head = cursor.take(HEAD_LEN, "message head")?;

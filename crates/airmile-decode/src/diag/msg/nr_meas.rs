@@ -127,7 +127,7 @@ impl NrMeas {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(4, "version")?;
+        let version = cursor.peek(4, "version")?;
         let (major, minor) = (version.u16(MAJOR), version.u16(MINOR));
         let Some(layout) = layout(major, minor) else { return Ok(None) };
         let head = cursor.take(layout.layers + 12, "message head")?;

@@ -216,13 +216,11 @@ const fn head(major: u16) -> Option<(usize, Field)> {
 impl NrPdschStatus {
     /// The log code.
     pub const CODE: u16 = 0xB887;
-    /// The major versions that have a layout.
-    pub const MAJORS: &'static [u16] = &[2, 3];
 
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(4, "version")?;
+        let version = cursor.peek(4, "version")?;
         let (major, minor) = (version.u16(MAJOR), version.u16(MINOR));
         let Some((head_len, count)) = head(major) else { return Ok(None) };
         let count = cursor.take(head_len, "message head")?.u8(count);

@@ -125,7 +125,7 @@ impl NrRrcOta {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(4, "version")?.u32(VERSION);
+        let version = cursor.peek(4, "version")?.u32(VERSION);
         let Some(layout) = ota_layout(version) else { return Ok(None) };
         let head = cursor.take(layout.head_len(), "message head")?;
         let length = usize::from(head.u16(u16_at(layout.length_at())));
@@ -193,7 +193,7 @@ impl NrServCell {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(4, "version")?;
+        let version = cursor.peek(4, "version")?;
         let (major, minor) = (version.u16(u16_at(2)), version.u16(u16_at(0)));
         let Some((pci, at)) = cell_layout(major, minor) else { return Ok(None) };
         let part = cursor.take(at + CELL_REST_LEN, "serving cell")?;

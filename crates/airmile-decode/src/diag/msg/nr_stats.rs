@@ -112,7 +112,7 @@ impl NrPdschStats {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = version(cursor.clone().take(4, "version")?);
+        let version = version(cursor.peek(4, "version")?);
         let Some(layout) = Layout::of(version) else { return Ok(None) };
         let count = cursor.take(layout.head, "message head")?.u8(layout.records);
         let mut problem = None;
@@ -164,7 +164,7 @@ impl NrUlTbStats {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = version(cursor.clone().take(4, "version")?);
+        let version = version(cursor.peek(4, "version")?);
         if !Self::VERSIONS.contains(&version) {
             return Ok(None);
         }

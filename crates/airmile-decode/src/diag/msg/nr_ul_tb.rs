@@ -187,7 +187,7 @@ impl NrUlTb {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(4, "version")?;
+        let version = cursor.peek(4, "version")?;
         let (major, minor) = (version.u16(MAJOR), version.u16(MINOR));
         let Some((block_len, control)) = block_layout(major, minor) else { return Ok(None) };
         let count = cursor.take(HEAD_LEN, "message head")?.u8(TTIS);

@@ -141,7 +141,7 @@ impl PdcchDecoding {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let version = cursor.peek(1, "version")?.u8(u8_at(0));
         if !Self::VERSIONS.contains(&version) {
             return Ok(None);
         }

@@ -86,15 +86,6 @@ pub struct DecodedStream {
     pub code_blocks: SmallVec<[CodeBlock; 4]>,
 }
 
-impl DecodedStream {
-    /// An upper estimate of the transport block's size in bits: the message
-    /// holds the code blocks' size only (TS 36.212, 5.1.2).
-    #[must_use]
-    pub fn tbs_upper_bits(&self) -> u32 {
-        u32::from(self.code_block_bits) * self.code_blocks.len() as u32
-    }
-}
-
 /// The decoding result of one code block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CodeBlock {
@@ -151,7 +142,7 @@ impl PdschDecoding {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let version = cursor.peek(1, "version")?.u8(u8_at(0));
         if !Self::VERSIONS.contains(&version) {
             return Ok(None);
         }

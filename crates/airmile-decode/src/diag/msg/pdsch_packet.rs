@@ -81,12 +81,6 @@ impl PdschPacket {
     pub const fn n_prb(&self) -> u16 {
         self.prb_slot0.count_ones() as u16
     }
-
-    /// Whether a TBS needs more than the 16 bits documented by public sources.
-    #[must_use]
-    pub fn uses_inferred_tbs_bits(&self) -> bool {
-        self.streams.iter().any(|stream| stream.tbs_bits > 0xffff)
-    }
 }
 
 const VERSION: Field = u8_at(0);
@@ -216,7 +210,7 @@ impl PdschPacket {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(VERSION);
+        let version = cursor.peek(1, "version")?.u8(VERSION);
         let Some(layout) = layout(version) else { return Ok(None) };
         let need = if layout.late.is_some() { READ_LEN + 4 } else { READ_LEN };
         let part = cursor.take(need, "record")?;

@@ -233,7 +233,7 @@ impl PdschStat {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let version = cursor.peek(1, "version")?.u8(u8_at(0));
         let Some(layout) = layout(version) else { return Ok(None) };
         let count = cursor.take(4, "message head")?.u8(u8_at(1));
         let mut problem = None;

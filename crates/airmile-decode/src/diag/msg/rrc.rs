@@ -179,7 +179,7 @@ impl RrcOta {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let version = cursor.peek(1, "version")?.u8(u8_at(0));
         let Some(layout) = ota_layout(version) else { return Ok(None) };
         let head = cursor.take(3, "RRC version")?;
         let nr = if layout.nr { Some(cursor.take(2, "NR RRC version")?) } else { None };
@@ -258,7 +258,7 @@ impl RrcMib {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let version = cursor.peek(1, "version")?.u8(u8_at(0));
         let Some((earfcn, at)) = mib_earfcn(version) else { return Ok(None) };
         let part = cursor.take(at + 4, "MIB")?;
         let mib = Self {
@@ -318,7 +318,7 @@ impl RrcServCell {
     /// Decodes a payload; see [`Soft`].
     pub fn parse(payload: &[u8]) -> Soft<Self> {
         let mut cursor = Cursor::new(payload);
-        let version = cursor.clone().take(1, "version")?.u8(u8_at(0));
+        let version = cursor.peek(1, "version")?.u8(u8_at(0));
         let Some((dl, ul, at)) = serv_cell_earfcn(version) else { return Ok(None) };
         let part = cursor.take(at + SERV_CELL_REST, "serving cell")?;
         let cell = Self {

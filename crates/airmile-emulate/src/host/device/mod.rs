@@ -170,8 +170,8 @@ fn qcut(config: &UplinkQueueConfig) -> QcutConfig {
             QcutConfig { limit, evidence: BufferEvidence::Modem, queue: flows, ..open }
         }
         Discipline::RoundTrips { limit, told_base_ms } => {
-            let told_base_ns = told_base_ms.map(|ms| i64::from(ms) * MS_NS);
-            let delay = DelayConfig { told_base_ns, ..DelayConfig::default() };
+            let oracle_base_rtt_ns = told_base_ms.map(|ms| i64::from(ms) * MS_NS);
+            let delay = DelayConfig { oracle_base_rtt_ns, ..DelayConfig::default() };
             QcutConfig { limit, evidence: BufferEvidence::RoundTrips, queue: flows, delay, ..open }
         }
         Discipline::Autorate { start_bps } => {

@@ -4,6 +4,7 @@ use airmile_model::packet::{Address, Packet, SeqNum, TcpFlags, TcpHeader};
 
 use super::super::flow::FlowKey;
 use super::super::options::StudyOptions;
+use super::super::side::Side;
 use super::Route;
 
 /// The state that decides how long a flow lasts. It fills a cache line.
@@ -85,7 +86,7 @@ impl RoutedFlow {
     #[inline]
     pub(super) fn pass(&mut self, packet: &Packet<'_>, flow: u32, from: usize) -> Route {
         self.last_ns = self.last_ns.max(packet.at_ns);
-        Route { partition: self.partition, flow, from_server: self.client() != from }
+        Route { partition: self.partition, flow, sender: Side::of(self.client(), from) }
     }
 
     /// Notes a segment of the end `from`.

@@ -22,6 +22,7 @@ use super::flow::{FlowKey, client_is_source};
 use super::mix::mix;
 use super::options::StudyOptions;
 use super::quality::Quality;
+use super::side::Side;
 
 /// Interval of checks for ended flows, in capture time.
 const SWEEP_NS: i64 = 10_000_000_000;
@@ -48,17 +49,8 @@ pub struct Route {
     pub partition: u8,
     /// The flow's index.
     pub(super) flow: u32,
-    /// From the server, not the client. A `bool`, so that an `Option` of all has 8 bytes, which are returned in
-    /// a register.
-    pub(super) from_server: bool,
-}
-
-impl Route {
-    /// Index of the end that sent it: the client (0) or the server (1).
-    #[inline]
-    pub(super) const fn sender(self) -> usize {
-        self.from_server as usize
-    }
+    /// Who sent it. With this, an `Option` of all has 8 bytes, which are returned in a register.
+    pub(super) sender: Side,
 }
 
 /// A flow or user begins or ends before the packet that was pushed.
@@ -409,7 +401,7 @@ impl PacketRouter {
         let flow = NewFlow { number, key, client, client_by, user, now, mid_flow };
         changes
             .push(Change { partition: Some(partition), what: ChangeKind::FlowBegins { at, flow } });
-        Some(Route { partition, flow: at, from_server: client != from })
+        Some(Route { partition, flow: at, sender: Side::of(client, from) })
     }
 
     /// The user at an address, for one more flow.

@@ -1,6 +1,6 @@
 //! The evidence of probabilities by packets, as facts.
 
-use airmile_blind::{CapturedPhone, Features, Model, Suspect, Suspicion, TransportKind};
+use airmile_blind::{CapturedPhone, Feature, Features, Model, Suspect, Suspicion, TransportKind};
 use airmile_model::TtiIndex;
 use airmile_packets::phones::LONGER_HEADERS;
 use airmile_wire::attribute::{CaptureSite, Shares};
@@ -90,7 +90,7 @@ fn reasons(shares: &Shares) -> impl Iterator<Item = FactKind> {
 
 fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
     let base_rtt_ms = features.base_rtt_ns.map(|ns| ns as f64 / 1e6);
-    let paused = features.get("paused").filter(|share| *share >= WORTH_NAMING);
+    let paused = features.get(Feature::Paused).filter(|share| *share >= WORTH_NAMING);
     [
         base_rtt_ms
             .filter(|_| Model::no_radio(features))
@@ -99,9 +99,9 @@ fn patterns(features: &Features) -> impl Iterator<Item = FactKind> {
             .queue_ms
             .zip(base_rtt_ms)
             .map(|(queue_ms, base_rtt_ms)| FactKind::QueueDelay { queue_ms, base_rtt_ms }),
-        features.get("steady_queue").map(|spread| FactKind::RateVariation { spread }),
+        features.get(Feature::SteadyQueue).map(|spread| FactKind::RateVariation { spread }),
         Model::hides_link(features).then_some(FactKind::LinkHidden),
-        features.get("catch_up").map(|share| FactKind::CaughtUp { share }),
+        features.get(Feature::CatchUp).map(|share| FactKind::CaughtUp { share }),
         paused.map(|share| FactKind::Paused { share }),
         features.path_queue.map(|share| FactKind::PathQueue { share }),
     ]

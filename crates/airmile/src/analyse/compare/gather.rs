@@ -7,7 +7,7 @@ use airmile_capture::application::ApplicationFormat;
 use airmile_model::{Direction, Record, printable_path};
 use airmile_packets::connections::Connection;
 use airmile_radio::detect::DetectOptions;
-use airmile_wire::compare::{RequestExchange, Sample, growth};
+use airmile_wire::compare::{Sample, TimedRequest, growth};
 
 use super::flows::{self, Captured};
 use crate::analyse::aligned::AlignedInputs;
@@ -355,8 +355,7 @@ fn arrived(
 /// The pause before the exchange that the arrivals start with.
 fn pause_of(flow: &Connection, arrivals: &[(i64, u64)]) -> Option<i64> {
     let first = arrivals.first()?.0;
-    let begins =
-        |exchange: &&RequestExchange| exchange.arrivals.first().is_some_and(|a| a.0 == first);
+    let begins = |exchange: &&TimedRequest| exchange.arrivals.first().is_some_and(|a| a.0 == first);
     flow.exchanges.iter().find(begins)?.pause_ns
 }
 

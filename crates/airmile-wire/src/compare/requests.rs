@@ -1,7 +1,10 @@
-//! A connection's requests and answers, separated by direction and time of the payload.
+//! A connection's requests and answers, with the arrivals of each answer and the pause before it. Other parts
+//! separate requests in another way: see `attribute/requests.rs`.
 
 use std::collections::VecDeque;
 use std::mem;
+
+use crate::attribute::is_request;
 
 /// Without a round trip that is known, payload that goes up this long after the last
 /// that came down is a new request (chosen here: acknowledgements above TCP, as of
@@ -15,7 +18,7 @@ const BIN_NS: i64 = 1_000_000;
 
 /// A request and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestExchange {
+pub struct TimedRequest {
     /// When the request went, in nanoseconds.
     pub start_ns: i64,
     /// When the answer's first byte came.
@@ -31,35 +34,47 @@ pub struct RequestExchange {
     pub arrivals: Vec<(i64, u64)>,
 }
 
-/// Separates a connection's exchanges.
+/// Separates a connection's requests.
 #[derive(Debug, Default)]
-pub struct Exchanges {
+pub struct RequestTimer {
     rtt_ns: Option<i64>,
-    /// When the current request was sent, and the first byte of its answer arrived.
+    /// When the current request was sent.
     request_ns: Option<i64>,
+    /// When a message was sent that is too small for a request: one if data follows it, before a request does.
+    small_ns: Option<i64>,
     arrivals: Vec<(i64, u64)>,
     /// The last byte received, and that of the previous answer.
     last_down_ns: Option<i64>,
     former_down_ns: Option<i64>,
     /// Bytes of the previous answers.
     former_bytes: u64,
-    done: VecDeque<RequestExchange>,
+    done: VecDeque<TimedRequest>,
 }
 
-impl Exchanges {
+impl RequestTimer {
     /// Sets the round trip of the handshake, in nanoseconds.
     pub const fn set_rtt(&mut self, rtt_ns: i64) {
         self.rtt_ns = Some(rtt_ns);
     }
 
-    /// Takes uplink payload.
-    pub fn push_up(&mut self, at_ns: i64) {
+    /// Takes new uplink payload: its bytes, and those of them that were captured.
+    pub fn push_up(&mut self, at_ns: i64, bytes: u64, payload: &[u8]) {
         let quiet_ns = self.rtt_ns.map_or(DEFAULT_QUIET_NS, |rtt_ns| rtt_ns / 2);
         let answered = !self.arrivals.is_empty();
         if answered && self.last_down_ns.is_some_and(|last| at_ns - last < quiet_ns) {
             return;
         }
-        if answered {
+        if is_request(bytes, payload) {
+            self.begin(at_ns);
+        } else {
+            self.small_ns = Some(at_ns);
+        }
+    }
+
+    /// Begins a request, or continues one without an answer.
+    fn begin(&mut self, at_ns: i64) {
+        self.small_ns = None;
+        if !self.arrivals.is_empty() {
             self.end();
         }
         self.request_ns.get_or_insert(at_ns);
@@ -70,6 +85,9 @@ impl Exchanges {
         if bytes == 0 {
             return;
         }
+        if let Some(small_ns) = self.small_ns {
+            self.begin(small_ns);
+        }
         match self.arrivals.last_mut() {
             Some((bin_ns, sum)) if at_ns - *bin_ns < BIN_NS => *sum += bytes,
             _ => self.arrivals.push((at_ns, bytes)),
@@ -77,8 +95,8 @@ impl Exchanges {
         self.last_down_ns = Some(at_ns);
     }
 
-    /// The next completed exchange.
-    pub fn poll(&mut self) -> Option<RequestExchange> {
+    /// The next completed request.
+    pub fn poll(&mut self) -> Option<TimedRequest> {
         self.done.pop_front()
     }
 
@@ -98,7 +116,7 @@ impl Exchanges {
         let start_ns = request_ns.unwrap_or(first_byte_ns);
         let bytes: u64 = arrivals.iter().map(|(_, bytes)| bytes).sum();
         let former_ns = self.former_down_ns.filter(|_| self.former_bytes >= OPENED_BYTES);
-        self.done.push_back(RequestExchange {
+        self.done.push_back(TimedRequest {
             start_ns,
             first_byte_ns,
             end_ns,
@@ -117,14 +135,14 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// `u` is payload up, a number bytes down, each with its time in ms.
+    /// `None` is a request, a number bytes down, each with its time in ms.
     fn exchanges_of(packets: &[(i64, Option<u64>)]) -> Vec<(i64, i64, u64, Option<i64>)> {
-        let mut exchanges = Exchanges::default();
+        let mut exchanges = RequestTimer::default();
         exchanges.set_rtt(80 * MS);
         for (ms, down) in packets {
             match down {
                 Some(bytes) => exchanges.push_down(ms * MS, *bytes),
-                None => exchanges.push_up(ms * MS),
+                None => exchanges.push_up(ms * MS, 300, &[]),
             }
         }
         exchanges.finish();
