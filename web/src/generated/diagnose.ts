@@ -48,7 +48,7 @@ export interface DiagnoseDocument {
    */
   transfers: TransferDiagnosis[];
   /**
-   * Where the transfers are from: `given`, or `detected` in the allocation or in packets.
+   * Where the transfers are from: `given`, `captured` (a phone's exchanges), or `detected` in blocks or packets.
    */
   transfers_from: string;
   /**
