@@ -481,7 +481,7 @@ export interface Page {
    */
   bytes: number;
   /**
-   * The cause whose removal saves most; the longest one, if nothing shows what its removal saves.
+   * The cause whose removal saves most; the longest one, if no other saves more or nothing shows that.
    */
   verdict:
     | "browser"

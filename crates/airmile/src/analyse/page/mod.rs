@@ -64,7 +64,7 @@ pub struct Page {
     pub load_ms: f64,
     /// Bytes of its requests.
     pub bytes: u64,
-    /// The cause whose removal saves most; the longest one, if nothing shows what its removal saves.
+    /// The cause whose removal saves most; the longest one, if no other saves more or nothing shows that.
     pub verdict: PageCause,
     /// The verdict in a sentence.
     pub says: String,
@@ -280,8 +280,11 @@ fn judge(
             })
         })
         .collect();
-    savings.sort_by(|a, b| b.saves_ms.total_cmp(&a.saves_ms));
-    let most = savings.first().filter(|_| can_save(longest));
+    // What a link was busy for, or another request took, cuts several savings to the same.
+    savings.sort_by_key(|one| (-(one.saves_ms * 1e6) as i64, shares.get(&one.cause).map(|ns| -ns)));
+    let own_ms = savings.iter().find(|one| one.cause == longest).map_or(0.0, |one| one.saves_ms);
+    let least_ms = own_ms + MIN_SAVING * ms(wait_ns);
+    let most = savings.first().filter(|most| can_save(longest) && most.saves_ms >= least_ms);
     let verdict = most.map_or(longest, |most| most.cause);
     let own_url = load.page.and_then(|page| page.url.as_deref());
     let page_url = own_url.map(|url| answer.shown(url)).or_else(|| url(0)).unwrap_or_default();
@@ -290,7 +293,7 @@ fn judge(
     let by_phases = !seen && load.requests.iter().all(|one| has_phases(one.phases));
     let doubt = by_phases.then(|| doubt_of(&path, &doubts));
     let mut says = wording::page(graph.milestone, ms(wait_ns), &shares_ms, doubt);
-    if let Some(most) = most.filter(|_| verdict != longest) {
+    if let Some(most) = most {
         says.push_str(&wording::most_saved(verdict, most.saves_ms));
     }
     if let Some((at, ns)) = longest_failure(load, &path)
