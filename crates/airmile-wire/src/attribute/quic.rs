@@ -20,7 +20,7 @@ const MAX_FLOWS: usize = 4_096;
 /// Maximum number of server datagrams in flight that are kept (chosen here).
 const MAX_SENT: usize = 16_384;
 /// Minimum size to which a client's first datagram is padded (RFC 9000, 14.1).
-const INITIAL_BYTES: u32 = 1_200;
+pub(super) const INITIAL_BYTES: u32 = 1_200;
 /// A smaller datagram holds acknowledgements and control alone; a request or data takes more (chosen
 /// here: a short header, an ACK frame of some ranges, and a tag take 30 to 55 bytes). It is not
 /// acknowledged itself (RFC 9000, 13.2.1).

@@ -12,7 +12,7 @@ use super::capture_site::{CaptureSite, Sides};
 use super::min_duration::ReceiveWindow;
 use super::path_change::BaseRtt;
 use super::policer::{PolicedSpan, PolicerTest};
-use super::quic::WindowUpdates;
+use super::quic::{INITIAL_BYTES, WindowUpdates};
 use super::requests::Requests;
 use super::window::WindowRounds;
 use crate::tcp::TracedPacket;
@@ -106,6 +106,8 @@ pub struct SenderModel {
     windows: Vec<ReceiveWindow>,
     /// The client's last payload belonged to a TLS handshake.
     in_tls_handshake: bool,
+    /// The one before it did, and it does not.
+    ends_tls: bool,
     /// So did the server's last payload.
     after_tls: bool,
     /// When the timer sent data again behind duplicate ACKs, and the segments since then.
@@ -313,11 +315,22 @@ impl SenderModel {
     }
 
     /// Takes the first bytes of the client's next packet: an HTTP/1 request may be of any size.
+        let was_in_handshake = self.in_tls_handshake;
     pub fn begins_as(&mut self, payload: &[u8]) {
         self.requests.begins_as(payload);
     }
 
     /// Whether the client's next packet is a request by itself.
+        self.ends_tls = was_in_handshake && !self.in_tls_handshake;
+    }
+
+    /// Whether the client's payload taken last is of its handshake: TLS's, with the message that ends it, or QUIC's,
+    /// with probes of the path's MTU (RFC 9000, 14.3), which are at least as large as its first datagrams.
+    #[must_use]
+    pub const fn sets_up(&self, packet: &TracedPacket) -> bool {
+        let ends =
+            if self.encrypted { packet.payload_bytes >= INITIAL_BYTES } else { self.ends_tls };
+        self.in_tls_handshake || ends
     pub const fn is_request(&self, packet: &TracedPacket) -> bool {
         self.requests.is_request(packet)
     }

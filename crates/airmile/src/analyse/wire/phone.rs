@@ -143,7 +143,7 @@ impl Capture {
             let mut held = Vec::new();
             connection.story.push(packet, &mut held);
             if let Some(pause_ns) = self.pause_ns {
-                connection.exchanges.push(packet, pause_ns);
+                connection.exchanges.push(packet, connection.story.sets_up(packet), pause_ns);
             }
             user.waits.push(&held, packet.dir == Direction::Dl);
             self.quic_bytes += packet.new_bytes;
@@ -214,7 +214,7 @@ impl Capture {
         connection.story.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
         if let Some(pause_ns) = self.pause_ns {
-            connection.exchanges.push(packet, pause_ns);
+            connection.exchanges.push(packet, connection.story.sets_up(packet), pause_ns);
             let into = (&mut user.sends, &mut user.sent);
             connection.send(packet, &self.begin, &mut self.held, into);
         }
