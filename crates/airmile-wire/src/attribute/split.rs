@@ -32,6 +32,8 @@ const EARLY_NS: i64 = 20_000_000;
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
     waits: WaitTimeline,
+    /// When connections over QUIC began, in order.
+    begins_ns: Vec<i64>,
     /// Payload that passed in the direction of the acknowledgements.
     ack_payload: ByteBins,
     /// Payload that passed in the direction of the transfers.
@@ -67,7 +69,8 @@ impl Attribution {
     }
 
     /// Adds those of segments that the sender sent again of which the receiver saw no loss: a timer ended
-    /// the wait, and none was sent again to it within the longest silence of one.
+    /// the wait, and the receiver saw no segment again from shortly before that until the longest silence of a timer
+    /// after it.
     #[must_use]
     pub fn with_unseen_lost<'a>(
         mut self,
@@ -147,6 +150,7 @@ impl Attribution {
     /// Moves the times to the reference clock of `line`.
     pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
+        self.begins_ns.iter_mut().for_each(|ns| *ns = line.to_reference(*ns));
         self.ack_payload.set_clock(line);
         self.passed.set_clock(line);
         self.answers.set_clock(line);

@@ -224,8 +224,7 @@ impl Wire {
         let round_trip_ns = first.upstream_ns + first.downstream_ns;
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = [Direction::Dl, Direction::Ul].map(|dir| first.openings(dir));
-        let policed = first.policed();
-        let lost = first.lost(Direction::Dl);
+        let (policed, lost) = (first.policed(), first.lost(Direction::Dl));
         let sends = Attribution::new(std::mem::take(&mut first.sends), first.followed.clone())
             .with_lost(first.lost(Direction::Ul))
             .with_passed(first.sent.clone())
@@ -241,6 +240,7 @@ impl Wire {
             .with_unseen_lost(heard.iter().flat_map(|one| &one.lost))
             .with_passed(first.followed.clone())
             .with_policed(policed)
+            .with_begins(first.connections.iter().map(|one| &one.story))
             .with_behind(behind.unwrap_or_default())
             .with_path(paths.down)
             .with_uplink_path(paths.up)
