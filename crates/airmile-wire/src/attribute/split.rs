@@ -161,10 +161,7 @@ impl Attribution {
             span.from_ns = line.to_reference(span.from_ns);
             span.to_ns = line.to_reference(span.to_ns);
         }
-        for lost in &mut self.lost {
-            lost.missed_ns = line.to_reference(lost.missed_ns);
-            lost.again_ns = line.to_reference(lost.again_ns);
-        }
+        self.lost.iter_mut().for_each(|lost| *lost = lost.at(|ns| line.to_reference(ns)));
     }
 
     /// Marks the packets as captured at the server: if a transfer goes on after the

@@ -147,6 +147,14 @@ pub struct LostSegment {
     pub unseen: bool,
 }
 
+impl LostSegment {
+    /// The same with other times.
+    #[must_use]
+    pub fn at(self, to: impl Fn(i64) -> i64) -> Self {
+        Self { missed_ns: to(self.missed_ns), again_ns: to(self.again_ns), ..self }
+    }
+}
+
 /// TLS handshake messages travel in records of this type (RFC 8446, 5.1).
 const TLS_HANDSHAKE: u8 = 22;
 /// Change-cipher-spec and application data: the end of a client's handshake.
@@ -307,20 +315,12 @@ impl SenderModel {
     /// belongs to a TLS handshake, so does what the server sends.
     pub fn client_payload(&mut self, payload: &[u8]) {
         self.requests.begins_as(payload);
+        let was_in_handshake = self.in_tls_handshake;
         match payload {
             [TLS_HANDSHAKE, 3, ..] => self.in_tls_handshake = true,
             [kind, 3, ..] if TLS_BEHIND.contains(kind) => self.in_tls_handshake = false,
             _ => {}
         }
-    }
-
-    /// Takes the first bytes of the client's next packet: an HTTP/1 request may be of any size.
-        let was_in_handshake = self.in_tls_handshake;
-    pub fn begins_as(&mut self, payload: &[u8]) {
-        self.requests.begins_as(payload);
-    }
-
-    /// Whether the client's next packet is a request by itself.
         self.ends_tls = was_in_handshake && !self.in_tls_handshake;
     }
 
@@ -331,6 +331,14 @@ impl SenderModel {
         let ends =
             if self.encrypted { packet.payload_bytes >= INITIAL_BYTES } else { self.ends_tls };
         self.in_tls_handshake || ends
+    }
+
+    /// Takes the first bytes of the client's next packet: an HTTP/1 request may be of any size.
+    pub fn begins_as(&mut self, payload: &[u8]) {
+        self.requests.begins_as(payload);
+    }
+
+    /// Whether the client's next packet is a request by itself.
     pub const fn is_request(&self, packet: &TracedPacket) -> bool {
         self.requests.is_request(packet)
     }

@@ -40,10 +40,11 @@ pub(crate) struct Wire {
     attribution: Attribution,
     /// Of what the phone sends over TCP, and that payload; `None` unless captured at the phone.
     uploads: Option<(Attribution, ByteBins)>,
-    /// Its transfers without time stamps, by the server's packets.
-    heard: Option<Heard>,
-    /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
-    others: ByteBins,
+    /// Its transfers without time stamps, and losses of those with them, by the server's packets.
+    heard: Vec<Heard>,
+    /// IP bytes other than TCP (such as QUIC), whose senders are not followed; `None` if other addresses have
+    /// data, too.
+    others: Option<ByteBins>,
     /// Payload over TCP towards the phone.
     followed: ByteBins,
     /// The same, for each server.
@@ -197,8 +198,9 @@ impl Wire {
         let paths = at_both.map(|(user, line)| Paths::between(&first, user, line));
         let lacks_timestamps = first.lacks_timestamps() && first.place == CaptureSite::Phone;
         let heard = at_both.zip(paths.as_ref()).filter(|_| !is_split);
-        let heard =
-            heard.and_then(|((user, line), paths)| Heard::of(&first, user, line, paths.base_ns));
+        let heard = heard.map_or_else(Vec::new, |((user, line), paths)| {
+            Heard::of(&first, user, line, paths.base_ns)
+        });
         let base_ns = paths.as_ref().map_or(0, |paths| paths.base_ns);
         let arrived = at_both.filter(|_| !is_split);
         let arrived = arrived.map(|(user, line)| {
@@ -234,7 +236,7 @@ impl Wire {
         let sent = std::mem::take(&mut first.sent);
         let uploads = (first.place == CaptureSite::Phone).then_some((sends, sent));
         let n_lost = lost.len();
-        let is_heard = heard.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
+        let is_heard = heard.iter().any(|one| one.has_most(first.dl_bytes));
         let attribution = Attribution::new(first.waits.later(delay_ns), first.uplink)
             .with_lost(lost)
             .with_unseen_lost(heard.iter().flat_map(|one| &one.lost))
@@ -457,8 +459,9 @@ impl Wire {
         radio: RadioEvidence<'_>,
     ) -> Option<Shares> {
         let followed = self.followed.within(from_ns, to_ns);
-        let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
-        let told = self.heard.as_ref().and_then(|heard| heard.waits(from_ns, to_ns, followed));
+        let others = self.others.as_ref().map_or(0, |others| others.within(from_ns, to_ns));
+        let follows = followed > 0 && followed >= others;
+        let told = self.heard.iter().find_map(|heard| heard.waits(from_ns, to_ns, followed));
         follows.then(|| match told {
             Some(told) => self.attribution.split_told_by(told, from_ns, to_ns, Some(radio)),
             None => self.attribution.split(from_ns, to_ns, Some(radio)),
@@ -487,8 +490,6 @@ fn on_reference(line: Option<&ClockLine>, ns: i64) -> i64 {
 /// What the senders in a capture waited for, on the reference clock of `line`.
 fn waits_by(user: &Phone, line: Option<&ClockLine>) -> WaitTimeline {
     let mut waits = user.waits.clone();
-    if let Some(line) = line {
-        waits.set_clock(line);
-    }
+    line.iter().for_each(|line| waits.set_clock(line));
     waits
 }
