@@ -108,6 +108,12 @@ impl Attribution {
         &self.path
     }
 
+    /// Payload that passed in the direction of the acknowledgements.
+    #[must_use]
+    pub const fn ack_payload(&self) -> &ByteBins {
+        &self.ack_payload
+    }
+
     /// Sets the queueing from phone to server, if captures at both ends or the phone's uploads show it.
     /// Times are those of the packet's arrival at the server, plus the least delay from there to the
     /// phone.

@@ -98,6 +98,10 @@ const MAX_TICKS_NS: i64 = 10_000_000;
 /// capture).
 const FEW_LOST: usize = 5;
 
+/// Bytes of the modem log that count an acknowledgement for each segment of the other direction, at most: 70 of
+/// 1,400.
+const ACKNOWLEDGED: u64 = 20;
+
 /// A connection belongs to a transfer if it started at most this long before it (chosen here: a few
 /// clock errors, and less than a round trip after the previous transfer).
 const OPENS_BEFORE_NS: i64 = 50_000_000;
@@ -247,6 +251,7 @@ impl Wire {
             .with_path(paths.down)
             .with_uplink_path(paths.up)
             .with_round_trip(round_trip_ns);
+        let exchanges = first.connections.iter().flat_map(|one| one.exchanges.iter());
         let at_server = first.place == CaptureSite::Server;
         let attribution = if at_server { attribution.at_server() } else { attribution };
         Self {
@@ -258,12 +263,7 @@ impl Wire {
             hosts: first.hosts.into_values().collect(),
             answers: user::are_of_uploads(&first.answers, &first.arrivals, 0)
                 .then_some(first.answers),
-            exchanges: first
-                .connections
-                .iter()
-                .flat_map(|one| one.exchanges.iter())
-                .copied()
-                .collect(),
+            exchanges: exchanges.copied().collect(),
             arrivals: first.arrivals,
             name,
             clocks,
@@ -407,24 +407,29 @@ impl Wire {
         self.exchanges.iter_mut().for_each(|one| one.set_clock(line));
         self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
         self.heard.iter_mut().for_each(|heard| heard.set_clock(line));
-        self.others.set_clock(line);
+        self.others.iter_mut().for_each(|others| others.set_clock(line));
         self.followed.set_clock(line);
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
     }
 
-    /// The share of a transfer's bytes that it holds, at most; without a clock, in all of its time.
+    /// The share of a transfer's bytes that it holds, at most; without a clock, in all of its time. All of them, if
+    /// another address may have the rest.
     pub(crate) fn holds(&self, finding: &TransferFinding) -> f64 {
+        let Some(others) = &self.others else { return 1.0 };
         let span = finding.start_us.zip(finding.end_us).filter(|_| self.is_aligned);
         let of = |bytes: &ByteBins| match span {
             Some((from_us, to_us)) => bytes.within(from_us * 1_000, to_us * 1_000),
             None => bytes.total(),
         };
-        let held = match (finding.dir, &self.uploads) {
-            (Direction::Dl, _) => of(&self.followed).saturating_add(of(&self.others)),
-            (Direction::Ul, Some((_, sent))) => of(sent),
-            (Direction::Ul, None) => return 1.0,
-        };
+        let mut ways = [&self.followed, self.attribution.ack_payload()].map(of);
+        ways.rotate_left(usize::from(finding.dir == Direction::Ul));
+        let held = ways[0].saturating_add(ways[1] / ACKNOWLEDGED).saturating_add(of(others));
         finding.bytes.filter(|bytes| *bytes > 0).map_or(1.0, |bytes| held as f64 / bytes as f64)
+    }
+
+    /// Whether it follows uploads: over TCP, at the phone.
+    pub(crate) fn follows_uploads(&self) -> bool {
+        self.uploads.as_ref().is_some_and(|(_, sent)| sent.total() > 0)
     }
 
     /// Whether the data that arrived during a transfer is almost all from one server.

@@ -239,7 +239,7 @@ impl Capture {
             user.is_mixed = !is_alone || self.other_bytes > self.quic_bytes / 9;
         }
         if let [only] = users.as_mut_slice() {
-            only.others = self.others;
+            only.others = Some(self.others);
         }
         users
     }
@@ -257,7 +257,7 @@ pub(super) struct Phone {
     pub(super) sent: ByteBins,
     pub(super) followed: ByteBins,
     pub(super) hosts: BTreeMap<Address, ByteBins>,
-    pub(super) others: ByteBins,
+    pub(super) others: Option<ByteBins>,
     /// Those of all users of the capture.
     datagrams: Arc<Datagrams>,
     /// A notable part of the data is not QUIC's, or another user's.
@@ -294,7 +294,7 @@ impl Phone {
             sent: user.sent,
             followed: user.followed,
             hosts: user.hosts,
-            others: ByteBins::default(),
+            others: None,
             datagrams: Arc::default(),
             is_mixed: false,
             ecn: user.ecn,
@@ -451,7 +451,7 @@ impl Phone {
             for (host, bytes) in next.hosts {
                 self.hosts.entry(host).or_default().append(&bytes);
             }
-            self.others.append(&next.others);
+            self.others.iter_mut().zip(&next.others).for_each(|(own, next)| own.append(next));
             self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);
             self.answers.append(&next.answers);
