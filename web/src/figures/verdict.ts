@@ -45,7 +45,8 @@ export function verdictHeader(document: DiagnoseDocument): HTMLElement {
 }
 
 function transfersFact(document: DiagnoseDocument): string {
-  const from = document.transfers_from === "given" ? "as given" : "activity split at pauses";
+  const named: Record<string, string> = { given: "as given", captured: "requests and answers of the capture" };
+  const from = named[document.transfers_from] ?? "activity split at pauses";
   const n = document.transfers.length;
   return n === 0 ? "none" : `${n} (${from})`;
 }

@@ -48,7 +48,7 @@ export interface DiagnoseDocument {
    */
   transfers: TransferDiagnosis[];
   /**
-   * Where the transfers are from: `given`, or `detected` in the allocation or in packets.
+   * Where the transfers are from: `given`, `captured` (a phone's exchanges), or `detected` in blocks or packets.
    */
   transfers_from: string;
   /**
@@ -481,7 +481,7 @@ export interface Page {
    */
   bytes: number;
   /**
-   * The cause whose removal saves most; the longest one, if nothing shows what its removal saves.
+   * The cause whose removal saves most; the longest one, if no other saves more or nothing shows that.
    */
   verdict:
     | "browser"

@@ -123,6 +123,7 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     }
     let from = match answer.transfers_from {
         "given" => "as given",
+        "captured" => "requests and answers of the capture",
         _ => "activity split at pauses",
     };
     let mut slowest: Vec<&TransferDiagnosis> = answer.transfers.iter().collect();

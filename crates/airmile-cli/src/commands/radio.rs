@@ -57,7 +57,7 @@ pub fn text(report: &RadioReport, all: bool) -> String {
         out.push_str(&transfers_table(&report.transfers));
     }
     for (dir, small) in &report.small {
-        if small.count > 0 && report.transfers_from == "detected" {
+        if small.count > 0 && report.transfers_from != "given" {
             let (n, s) = (small.count, plural(small.count));
             out.push_str(&format!("  and {n} small {dir} exchange{s}, {}\n", bytes(small.bytes)));
         }

@@ -56,7 +56,7 @@ pub struct Phone {
     /// The same, by server.
     pub hosts: BTreeMap<Address, ByteBins>,
     /// Bytes other than TCP's whose senders are not followed, if it is the only user.
-    pub others: ByteBins,
+    pub others: Option<ByteBins>,
     /// Those of all users of the capture.
     datagrams: Arc<Datagrams>,
     /// A notable part of the data is not QUIC's, or another user's.
@@ -99,7 +99,7 @@ impl Phone {
             sent: user.sent,
             followed: user.followed,
             hosts: user.hosts,
-            others: ByteBins::default(),
+            others: None,
             datagrams: Arc::default(),
             is_mixed: false,
             ecn: user.ecn,
@@ -258,6 +258,13 @@ impl Phone {
         self.connections.iter().flat_map(|one| one.exchanges.iter())
     }
 
+    /// When its connections over QUIC began, in nanoseconds.
+    #[must_use]
+    pub fn quic_begins_ns(&self) -> Vec<i64> {
+        let senders = self.connections.iter().map(|one| &one.sender);
+        senders.filter(|sender| sender.is_encrypted()).filter_map(SenderModel::begun_ns).collect()
+    }
+
     /// Whether all that came is of uploads: acknowledgements, and their answers.
     #[must_use]
     pub fn has_only_uploads(&self) -> bool {
@@ -296,7 +303,7 @@ impl Phone {
             for (host, bytes) in next.hosts {
                 self.hosts.entry(host).or_default().append(&bytes);
             }
-            self.others.append(&next.others);
+            self.others.iter_mut().zip(&next.others).for_each(|(own, next)| own.append(next));
             self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);
             self.answers.append(&next.answers);

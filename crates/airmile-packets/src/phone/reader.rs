@@ -142,7 +142,7 @@ impl PhoneReader {
             let mut held = Vec::new();
             connection.sender.push(packet, &mut held);
             if let Some(pause_ns) = self.pause_ns {
-                connection.exchanges.push(packet, pause_ns);
+                connection.exchanges.push(packet, connection.sender.sets_up(packet), pause_ns);
             }
             user.waits.push(&held, packet.dir == Direction::Dl);
             self.quic_bytes += packet.new_bytes;
@@ -213,7 +213,7 @@ impl PhoneReader {
         connection.sender.push(packet, &mut self.held);
         user.waits.push(&self.held, down);
         if let Some(pause_ns) = self.pause_ns {
-            connection.exchanges.push(packet, pause_ns);
+            connection.exchanges.push(packet, connection.sender.sets_up(packet), pause_ns);
             let into = (&mut user.sends, &mut user.sent);
             connection.send(packet, &self.begin, &mut self.held, into);
         }
@@ -239,7 +239,7 @@ impl PhoneReader {
             user.is_mixed = !is_alone || self.other_bytes > self.quic_bytes / 9;
         }
         if let [only] = users.as_mut_slice() {
-            only.others = self.others;
+            only.others = Some(self.others);
         }
         users
     }

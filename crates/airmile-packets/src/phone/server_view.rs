@@ -1,5 +1,5 @@
 //! A phone's path and waits by captures at both ends. Without time stamps only the server's packets
-//! show which acknowledgements it had received.
+//! show which acknowledgements it had received; with them, losses that the phone did not see.
 
 use std::collections::HashSet;
 use std::ptr;
@@ -41,61 +41,50 @@ impl Paths {
     }
 }
 
-/// What a server's packets show of the phone's transfers.
+/// What a server's packets show of the phone's connections with time stamps, or of those without.
 #[derive(Debug)]
 pub struct ServerView {
     waits: WaitTimeline,
     /// Segments that it sent again, as of their arrival without a queue.
     pub lost: Vec<LostSegment>,
-    /// Payload that came to the phone, and that both captures have; if some of it has no time stamps,
-    /// that part alone.
+    /// Their payload that came to the phone.
     shared: ByteBins,
-    /// What else the server sent to the same address, as behind a translation.
+    /// What else the server sent to the same address, as on the other connections, or behind a translation.
     not_at_phone: ByteBins,
 }
 
 impl ServerView {
     /// The waits of `phone`'s senders by the capture of a `server`, whose clock differs by `line`
     /// and whose packets take `base_ns` to the phone. By time stamps the phone knows all but what was lost
-    /// with all that followed it. `None` if they share no connection.
+    /// with all that followed it, so that connections with and without are apart; none if they share no connection.
     #[must_use]
-    pub fn of(
-        phone: &Phone,
-        server: &Phone,
-        line: Option<&ClockLine>,
-        base_ns: i64,
-    ) -> Option<Self> {
-        let mut pairs = phone.same_connections(server);
-        pairs.retain(|(mine, there)| is_whole(mine, there));
-        let losses_alone = pairs.iter().all(|(mine, _)| mine.sender.is_stamped());
-        // What was sent again for a late acknowledgement arrived twice.
-        let is_lost = |mine: &PhoneConnection, there: &PhoneConnection| {
-            2 * mine.down.again_bytes() <= there.down.again_bytes()
+    pub fn of(phone: &Phone, server: &Phone, line: Option<&ClockLine>, base_ns: i64) -> Vec<Self> {
+        let by = |losses_alone: bool| {
+            let mut pairs = phone.same_connections(server);
+            pairs.retain(|(mine, there)| {
+                mine.sender.is_stamped() == losses_alone
+                    && is_whole(mine, there)
+                    // What was sent again for a late acknowledgement arrived twice.
+                    && (!losses_alone || 2 * mine.down.again_bytes() <= there.down.again_bytes())
+            });
+            let arrival = |ns| on_reference(line, ns).saturating_add(base_ns);
+            let lost = pairs.iter().flat_map(|(_, there)| there.sender.lost());
+            let lost = lost.map(|one| one.at(arrival)).collect();
+            let shared = ByteBins::sum_of(pairs.iter().map(|(mine, _)| &mine.received));
+            let known: HashSet<_> = pairs.iter().map(|(_, there)| ptr::from_ref(*there)).collect();
+            let others =
+                server.connections.iter().filter(|one| !known.contains(&ptr::from_ref(*one)));
+            let mut not_at_phone = ByteBins::sum_of(others.map(|one| &one.received));
+            line.iter().for_each(|line| not_at_phone.set_clock(line));
+            let waits = server.waits_on(line).later(base_ns);
+            (shared.total() > 0).then(|| Self {
+                waits: phone.waits.with_waits_of(&waits, losses_alone),
+                lost,
+                shared,
+                not_at_phone: not_at_phone.later(base_ns),
+            })
         };
-        pairs.retain(|(mine, there)| match losses_alone {
-            true => is_lost(mine, there),
-            false => !mine.sender.is_stamped(),
-        });
-        let arrival = |ns| on_reference(line, ns).saturating_add(base_ns);
-        let lost = pairs.iter().flat_map(|(_, there)| there.sender.lost()).map(|one| LostSegment {
-            missed_ns: arrival(one.missed_ns),
-            again_ns: arrival(one.again_ns),
-            ..*one
-        });
-        let lost = lost.collect();
-        let shared = ByteBins::sum_of(pairs.iter().map(|(mine, _)| &mine.received));
-        let known: HashSet<_> = pairs.iter().map(|(_, there)| ptr::from_ref(*there)).collect();
-        let others = server.connections.iter().filter(|one| !known.contains(&ptr::from_ref(*one)));
-        let mut not_at_phone = ByteBins::sum_of(others.map(|one| &one.received));
-        if let Some(line) = line {
-            not_at_phone.set_clock(line);
-        }
-        (shared.total() > 0).then(|| Self {
-            waits: phone.waits.with_waits_of(&server.waits_on(line).later(base_ns), losses_alone),
-            lost,
-            shared,
-            not_at_phone: not_at_phone.later(base_ns),
-        })
+        [false, true].into_iter().filter_map(by).collect()
     }
 
     /// Whether it shows almost all data of the phone, of `all_bytes`.

@@ -147,7 +147,7 @@ fn files_of_one_direction_each_are_no_parts() {
 
 /// The phone's and the server's view of connections that the server has, 20 ms away.
 fn view(phone: &[Connection], server: &[Connection]) -> ServerView {
-    ServerView::of(&seen(phone, 0, 0, 0), &seen(server, 20, -20, 0), None, 20 * MS).unwrap()
+    ServerView::of(&seen(phone, 0, 0, 0), &seen(server, 20, -20, 0), None, 20 * MS).pop().unwrap()
 }
 
 /// Whether the server's waits count for all that came to the phone in a span.
@@ -163,7 +163,7 @@ fn the_servers_waits_count_for_its_own_data() {
     // It has a third of the connection.
     let part = Connection { segments: 70, ..ONE };
     let (phone, server) = (seen(&[ONE], 0, 0, 0), seen(&[part], 20, -20, 0));
-    assert!(ServerView::of(&phone, &server, None, 20 * MS).is_none());
+    assert!(ServerView::of(&phone, &server, None, 20 * MS).is_empty());
 }
 
 /// The phone loads from another server, too: later, and at the same time.
@@ -196,7 +196,7 @@ fn a_servers_clock_may_differ() {
     let mut paths = Paths::between(&phone, &server, Some(&line));
     // Clocks are aligned so that both directions take the same time.
     assert!((paths.base_ns - 20 * MS).abs() < MS, "{}", paths.base_ns);
-    let by_other_clock = ServerView::of(&phone, &server, Some(&line), paths.base_ns).unwrap();
+    let by_other_clock = ServerView::of(&phone, &server, Some(&line), paths.base_ns).pop().unwrap();
     let spans = |view: &ServerView| {
         let waits = view.waits(0, 2_100 * MS, 0).unwrap();
         let rounded = |ns: i64| (ns + MS / 2).div_euclid(MS);
@@ -217,8 +217,8 @@ fn a_servers_clock_may_differ() {
 }
 
 /// A connection with time stamps whose last ten segments the server sends again after a second: their
-/// first copies were lost, or else arrived.
-fn sent_again(are_lost: bool) -> Option<ServerView> {
+/// first copies were lost, or else arrived. `with_other`: there is also one without them, of a segment.
+fn sent_again(are_lost: bool, with_other: bool) -> Vec<ServerView> {
     let capture = |at_phone: bool| {
         let (down_ms, up_ms) = if at_phone { (20, 20) } else { (0, 40) };
         let mut capture = PhoneReader::default();
@@ -269,6 +269,24 @@ fn sent_again(are_lost: bool) -> Option<ServerView> {
                 }
             }
         }
+        for (ms, up, flags) in
+            [(200, true, TcpFlags::SYN), (240, false, TcpFlags::SYN), (250, false, TcpFlags::ACK)]
+        {
+            let ends = [(ends[0].0, 5_001), ends[1]];
+            capture.ends = Some(if up { ends } else { [ends[1], ends[0]] });
+            let (dir, way_ms) = if up { (Direction::Ul, up_ms) } else { (Direction::Dl, down_ms) };
+            let bytes = if flags == TcpFlags::ACK { SEGMENT_BYTES as u32 } else { 0 };
+            let packet = TracedPacket { flow: 9, dir, flags, ..TracedPacket::EXAMPLE };
+            if with_other {
+                capture.push(&TracedPacket {
+                    at_ns: (ms + way_ms) * MS,
+                    seq: SeqNum(9),
+                    payload_bytes: bytes,
+                    new_bytes: bytes.into(),
+                    ..packet
+                });
+            }
+        }
         capture.finish(false).remove(0)
     };
     ServerView::of(&capture(true), &capture(false), None, 20 * MS)
@@ -277,12 +295,14 @@ fn sent_again(are_lost: bool) -> Option<ServerView> {
 /// The phone sees a pause and then new data; if the first copies arrived, nothing was lost.
 #[test]
 fn the_server_shows_losses_of_all_that_followed() {
-    let shown = sent_again(true).unwrap();
-    let waits = shown.waits(0, 3_000 * MS, 0).unwrap();
-    let by_loss = waits.spans().iter().filter(|span| span.reason == Reason::LossRecovery);
-    assert!(by_loss.map(|span| span.to_ns - span.from_ns).sum::<i64>() > 900 * MS);
-    assert_eq!(shown.lost.len(), 10);
-    assert!(sent_again(false).is_none());
+    for with_other in [false, true] {
+        let shown = sent_again(true, with_other);
+        let waits = shown.iter().find_map(|one| one.waits(0, 3_000 * MS, 0)).unwrap();
+        let by_loss = waits.spans().iter().filter(|span| span.reason == Reason::LossRecovery);
+        assert!(by_loss.map(|span| span.to_ns - span.from_ns).sum::<i64>() > 900 * MS);
+        assert_eq!(shown.iter().map(|one| one.lost.len()).sum::<usize>(), 10);
+    }
+    assert!(sent_again(false, false).is_empty());
 }
 
 /// A connection that begins while another one of that server has filled the uplink.

@@ -21,7 +21,7 @@ const MAX_FLOWS: usize = 4_096;
 /// Maximum number of server datagrams in flight that are kept (chosen here).
 const MAX_SENT: usize = 16_384;
 /// Minimum size to which a client's first datagram is padded (RFC 9000, 14.1).
-const INITIAL_BYTES: u32 = 1_200;
+pub(super) const INITIAL_BYTES: u32 = 1_200;
 /// The answers to a client's first requests show the round trip: maximum number of server
 /// datagrams used for it (chosen here; later ones arrive while others are in flight).
 const FIRST_DATAGRAMS: u32 = 20;

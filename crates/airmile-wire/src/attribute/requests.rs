@@ -142,7 +142,7 @@ mod tests {
                 new_bytes: bytes,
                 ..TracedPacket::EXAMPLE
             };
-            exchanges.push(&packet, 500 * MS);
+            exchanges.push(&packet, false, 500 * MS);
             if down.is_some() {
                 if ms == answered_ms {
                     asked = requests.answered(&packet, Some(RTT_MS * MS));

@@ -33,6 +33,8 @@ const EARLY_NS: i64 = 20_000_000;
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
     waits: WaitTimeline,
+    /// When connections over QUIC began, in order.
+    begins_ns: Vec<i64>,
     /// Payload that passed in the direction of the acknowledgements.
     ack_payload: ByteBins,
     /// Payload that passed in the direction of the transfers.
@@ -68,7 +70,8 @@ impl Attribution {
     }
 
     /// Adds those of segments that the sender sent again of which the receiver saw no loss: a timer ended
-    /// the wait, and none was sent again to it within the longest silence of one.
+    /// the wait, and the receiver saw no segment again from shortly before that until the longest silence of a timer
+    /// after it.
     #[must_use]
     pub fn with_unseen_lost<'a>(
         mut self,
@@ -104,6 +107,12 @@ impl Attribution {
     #[must_use]
     pub const fn path(&self) -> &PathQueue {
         &self.path
+    }
+
+    /// Payload that passed in the direction of the acknowledgements.
+    #[must_use]
+    pub const fn ack_payload(&self) -> &ByteBins {
+        &self.ack_payload
     }
 
     /// Sets the queueing from phone to server, if captures at both ends or the phone's uploads show it.
@@ -148,6 +157,7 @@ impl Attribution {
     /// Moves the times to the reference clock of `line`.
     pub fn set_clock(&mut self, line: &ClockLine) {
         self.waits.set_clock(line);
+        self.begins_ns.iter_mut().for_each(|ns| *ns = line.to_reference(*ns));
         self.ack_payload.set_clock(line);
         self.passed.set_clock(line);
         self.answers.set_clock(line);
@@ -158,10 +168,7 @@ impl Attribution {
             span.from_ns = line.to_reference(span.from_ns);
             span.to_ns = line.to_reference(span.to_ns);
         }
-        for lost in &mut self.lost {
-            lost.missed_ns = line.to_reference(lost.missed_ns);
-            lost.again_ns = line.to_reference(lost.again_ns);
-        }
+        self.lost.iter_mut().for_each(|lost| *lost = lost.at(|ns| line.to_reference(ns)));
     }
 
     /// Marks the packets as captured at the server: if a transfer goes on after the

@@ -13,8 +13,7 @@ const BIN_NS: i64 = 100_000_000;
 /// [`LINGER_BINS`] earlier: it may stay in the phone's queue for that time.
 pub(super) const BUSY_BYTES: u64 = 10_000;
 const BUSY_BINS: i64 = 5;
-const LINGER_BINS: i64 = 30;
-pub(super) const LINGER_NS: i64 = LINGER_BINS * BIN_NS;
+pub(super) const LINGER_BINS: i64 = 30;
 
 /// A span of the phone's time, and what it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,17 +262,21 @@ impl ByteBins {
     /// before it.
     #[must_use]
     pub fn is_busy(&self, from_ns: i64, to_ns: i64) -> bool {
+        self.most_within(from_ns, to_ns, BUSY_BINS) >= BUSY_BYTES
+    }
+
+    /// The most bytes of `n_bins` in a row, of those of a span and [`LINGER_BINS`] before it.
+    pub(super) fn most_within(&self, from_ns: i64, to_ns: i64, n_bins: i64) -> u64 {
         let (from, to) = (from_ns.div_euclid(BIN_NS) - LINGER_BINS, to_ns.div_euclid(BIN_NS));
         let first = self.bins.partition_point(|(bin, _)| *bin < from);
         let seen = self.bins.get(first..).unwrap_or_default();
         let seen = seen.get(..seen.partition_point(|(bin, _)| *bin <= to)).unwrap_or_default();
-        (0..seen.len()).any(|at| {
+        let sums = (0..seen.len()).map(|at| {
             let window = seen.get(at..).unwrap_or_default();
-            let until = window.first().map_or(0, |(bin, _)| bin + BUSY_BINS);
-            let sum: u64 =
-                window.iter().take_while(|(bin, _)| *bin < until).map(|(_, bytes)| bytes).sum();
-            sum >= BUSY_BYTES
-        })
+            let until = window.first().map_or(0, |(bin, _)| bin + n_bins);
+            window.iter().take_while(|(bin, _)| *bin < until).map(|(_, bytes)| bytes).sum()
+        });
+        sums.max().unwrap_or(0)
     }
 }
 

@@ -134,7 +134,7 @@ impl AlignedInputs {
         }
         let delivered = Delivered::read(session)?;
         let partial = delivered.is_partial();
-        let untimed = delivered.is_untimed();
+        let (untimed, padded) = (delivered.is_untimed(), delivered.is_padded());
         let [radio, sent] = delivered.arrivals(options.subscription);
         if untimed {
             self.cannot_align(clocks::UNTIMED);
@@ -146,7 +146,7 @@ impl AlignedInputs {
         let wire = self.wire.as_ref().filter(|_| given.is_empty());
         if let Some((wire, shown)) =
             wire.and_then(|one| Some((one, one.exchanged(options.detect)?)))
-            && let Some(what) = session.set_captured(shown, [&radio, &sent])
+            && let Some(what) = session.set_captured(shown, [&radio, &sent], padded)
         {
             let of_wire = self.captures.iter_mut().filter(|file| file.path == wire.name());
             of_wire.for_each(|file| file.warn(what.clone()));

@@ -157,6 +157,8 @@ pub(super) struct Delivered {
     /// The records lack some of what was delivered: holes, a leg that was not read, blocks without
     /// a size.
     partial: bool,
+    /// Bytes of blocks whose padding is not logged.
+    with_padding: u64,
 }
 
 impl Delivered {
@@ -172,6 +174,9 @@ impl Delivered {
             counts.count(&tagged.record);
             if let Record::Grant(grant) = &tagged.record {
                 delivered.untimed |= grant.at.is_none();
+                let counted = block_of(grant, Direction::Ul).or_else(|| block(grant));
+                let padded = counted.filter(|_| grant.padding_bytes.or(grant.data_bytes).is_none());
+                delivered.with_padding += padded.map_or(0, |(_, bytes)| u64::from(bytes));
                 if let Some(block) = block_of(grant, Direction::Ul) {
                     delivered.sent.entry(tagged.subscription).or_default().push(block);
                 }
@@ -193,6 +198,12 @@ impl Delivered {
     /// Whether the records lack some of what was delivered.
     pub(super) const fn is_partial(&self) -> bool {
         self.partial
+    }
+
+    /// Whether more than a twentieth of its bytes (chosen here) may be padding that is not logged.
+    pub(super) fn is_padded(&self) -> bool {
+        let blocks = self.blocks.values().chain(self.sent.values()).flatten();
+        20 * self.with_padding > blocks.map(|(_, bytes)| u64::from(*bytes)).sum()
     }
 
     /// Whether no record has a time.

@@ -74,7 +74,7 @@ impl RadioOptions {
 pub struct RadioReport {
     /// The files.
     pub files: Vec<FileReport>,
-    /// Where the transfers are from: `given`, or `detected` in the allocation.
+    /// Where the transfers are from: `given`, `captured` as a phone's exchanges, or `detected` in the allocation.
     pub transfers_from: &'static str,
     /// The transfers.
     pub transfers: Vec<TransferFinding>,
@@ -347,7 +347,7 @@ pub(crate) fn report(
         chatter.extend(small.into_iter().map(|(_, one)| one.finding));
         ("detected", found)
     } else {
-        let from = if loaded.is_captured { "detected" } else { "given" };
+        let from = if loaded.is_captured { "captured" } else { "given" };
         (from, findings_of_given(&dl, &ul, filter, loaded.transfers.len(), options))
     };
     let mut together = findings_of_groups(&dl, &ul, &loaded.transfers, &found, options);

@@ -41,15 +41,18 @@ impl Session {
 
     /// Analyses the transfers that a capture shows, if no application's log is given and they have at least half
     /// of the bytes that the modem carried. A capture that follows (`followed`) less than four fifths of these lacks
-    /// transfers: those of the modem log are analysed. States what no transfer has then, or what it lacks.
+    /// transfers: those of the modem log are analysed. States what no transfer has then, or what it lacks. Nothing lacks
+    /// for certain where the modem's bytes may be `padded`.
     pub(crate) fn set_captured(
         &mut self,
         (shown, followed): (Vec<Transfer>, u64),
         carried: [&Arrivals; 2],
+        padded: bool,
     ) -> Option<String> {
         let points = carried.iter().flat_map(|one| one.points());
         let carried: u64 = points.map(|(_, bytes)| u64::from(*bytes)).sum();
         let bytes: u64 = shown.iter().filter_map(|one| one.bytes).sum();
+        let followed = if padded { followed.max(carried) } else { followed };
         if !self.applications.is_empty()
             || 2 * bytes < carried.max(1) && 5 * followed >= 4 * carried
         {
@@ -151,7 +154,7 @@ mod tests {
         std::fs::write(&path, "id,start_us,end_us,bytes\n").unwrap();
         let mut carried = Arrivals::new();
         carried.add(0, 100_000_000);
-        let set = |shown: u64, followed: u64| {
+        let set = |shown: u64, followed: u64, padded: bool| {
             let inputs = Inputs { files: vec![path.clone()], ..Inputs::default() };
             let mut session = Session::open(&inputs, &Progress::default()).unwrap();
             let shown = Transfer {
@@ -163,13 +166,16 @@ mod tests {
                 unfinished: false,
             };
             let shown = (vec![shown], followed * 1_000_000);
-            let says = session.set_captured(shown, [&carried, &Arrivals::new()]);
+            let says = session.set_captured(shown, [&carried, &Arrivals::new()], padded);
             (session.is_captured, says.map(|says| says.split_once(": ").unwrap().1.to_owned()))
         };
-        assert_eq!(set(95, 96), (true, None));
-        assert_eq!(set(80, 85), (true, Some("no transfer has the rest".into())));
-        assert_eq!(set(40, 95), (false, None));
+        assert_eq!(set(95, 96, false), (true, None));
+        assert_eq!(set(80, 85, false), (true, Some("no transfer has the rest".into())));
+        assert_eq!(set(40, 95, false), (false, None));
         let guessed = "the transfers are those of the modem log, between guessed bounds";
-        assert_eq!(set(60, 60), (false, Some(guessed.into())));
+        assert_eq!(set(60, 60, false), (false, Some(guessed.into())));
+        // Of these, 40 MB may be padding.
+        assert_eq!(set(60, 60, true), (true, None));
+        assert_eq!(set(40, 40, true), (false, None));
     }
 }

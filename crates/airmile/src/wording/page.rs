@@ -74,7 +74,7 @@ pub(crate) fn page(
 /// The cause that costs most, if another one took longer.
 pub(crate) fn most_saved(of: PageCause, saves_ms: f64) -> String {
     format!(
-        " Without {}, it would take {} less, more than without any other cause.",
+        " Without {}, it would take {} less; the removal of no other cause would save more.",
         page_cause(of),
         time(saves_ms)
     )

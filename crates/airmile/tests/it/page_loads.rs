@@ -401,3 +401,31 @@ fn a_request_that_waits_for_the_server_most_of_its_time_is_the_servers() {
         assert!(waits < 0.8 * total_ms || one.verdict == Verdict::SenderLimited, "{one:?}");
     }
 }
+
+/// An image is received for 1.47 s; a request of its own goes through all of its phases until 2 s. The path is busy
+/// for 1.9 s, so that each of them alone would save 100 ms: the longest is the verdict, and no sentence says that
+/// another saves more.
+#[test]
+fn of_equal_savings_the_longest_cause_leads() {
+    let entry = |url: &str, [blocked, dns, connect, wait, receive]: [i64; 5]| {
+        serde_json::json!({
+            "startedDateTime": "2026-01-05T09:00:00.000Z",
+            "time": blocked + dns + connect + wait + receive,
+            "request": { "method": "GET", "url": format!("https://a.example/{url}") },
+            "response": { "status": 200, "content": { "size": 9_000, "mimeType": "image/png" } },
+            "timings": { "blocked": blocked, "dns": dns, "connect": connect, "send": 0, "wait": wait,
+                "receive": receive },
+        })
+    };
+    let entries = [entry("image", [0, 0, 0, 0, 1_470]), entry("last", [120, 150, 800, 500, 430])];
+    let har = serde_json::json!({ "log": { "version": "1.2", "entries": entries } });
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("run")).unwrap();
+    std::fs::write(dir.path().join("run/page.har"), har.to_string()).unwrap();
+    let answer = diagnosed(dir.path(), &["page.har"]);
+    let page = only(&answer);
+    let saves: Vec<_> = page.savings.iter().map(|one| (one.cause, one.saves_ms)).collect();
+    assert!(saves.len() >= 4 && saves.iter().all(|(_, ms)| *ms == 100.0), "{saves:?}");
+    assert_eq!((page.verdict, saves[0].0), (PageCause::Setup, PageCause::Setup), "{}", page.says);
+    assert!(!page.says.contains("would take"), "{}", page.says);
+}

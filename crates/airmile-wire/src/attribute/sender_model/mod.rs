@@ -12,7 +12,7 @@ use super::capture_site::{CaptureSite, Sides};
 use super::min_duration::ReceiveWindow;
 use super::path_change::BaseRtt;
 use super::policer::{PolicedSpan, PolicerTest};
-use super::quic::WindowUpdates;
+use super::quic::{INITIAL_BYTES, WindowUpdates};
 use super::requests::Requests;
 use super::window::WindowRounds;
 use crate::tcp::{LINUX_MIN_RTO_NS, TracedPacket, may_restart_after_ns};
@@ -103,6 +103,8 @@ pub struct SenderModel {
     windows: Vec<ReceiveWindow>,
     /// The client's last payload belonged to a TLS handshake.
     in_tls_handshake: bool,
+    /// The one before it did, and it does not.
+    ends_tls: bool,
     /// So did the server's last payload.
     after_tls: bool,
     /// When the timer sent data again behind duplicate ACKs, and the segments since then.
@@ -140,6 +142,14 @@ pub struct LostSegment {
     pub queued: [bool; 2],
     /// The receiver saw no trace of its loss.
     pub unseen: bool,
+}
+
+impl LostSegment {
+    /// The same with other times.
+    #[must_use]
+    pub fn at(self, to: impl Fn(i64) -> i64) -> Self {
+        Self { missed_ns: to(self.missed_ns), again_ns: to(self.again_ns), ..self }
+    }
 }
 
 /// TLS handshake messages travel in records of this type (RFC 8446, 5.1).
@@ -302,11 +312,22 @@ impl SenderModel {
     /// belongs to a TLS handshake, so does what the server sends.
     pub fn client_payload(&mut self, payload: &[u8]) {
         self.requests.begins_as(payload);
+        let was_in_handshake = self.in_tls_handshake;
         match payload {
             [TLS_HANDSHAKE, 3, ..] => self.in_tls_handshake = true,
             [kind, 3, ..] if TLS_BEHIND.contains(kind) => self.in_tls_handshake = false,
             _ => {}
         }
+        self.ends_tls = was_in_handshake && !self.in_tls_handshake;
+    }
+
+    /// Whether the client's payload taken last is of its handshake: TLS's, with the message that ends it, or QUIC's,
+    /// with probes of the path's MTU (RFC 9000, 14.3), which are at least as large as its first datagrams.
+    #[must_use]
+    pub const fn sets_up(&self, packet: &TracedPacket) -> bool {
+        let ends =
+            if self.encrypted { packet.payload_bytes >= INITIAL_BYTES } else { self.ends_tls };
+        self.in_tls_handshake || ends
     }
 
     /// Takes the first bytes of the client's next packet: an HTTP/1 request may be of any size.

@@ -2,9 +2,10 @@
 
 use airmile_model::Cause;
 
-use super::super::timeline::{BUSY_BYTES, LINGER_NS};
+use super::super::timeline::{BUSY_BYTES, LINGER_BINS};
 use super::{
-    EARLY_NS, LostSegment, QueuedSpan, REORDERING_NS, RadioSpan, Reason, TransferSplit, touching,
+    Attribution, EARLY_NS, LostSegment, QueuedSpan, REORDERING_NS, RadioSpan, Reason,
+    TransferSplit, touching,
 };
 
 /// Rounds after a loss in which a window is counted as reduced by it (as for TCP:
@@ -22,6 +23,21 @@ pub enum HiddenQueue {
     Downlink,
     /// On the phone's uplink.
     Uplink,
+}
+
+impl Attribution {
+    /// Sets when connections over QUIC began: a datagram that was lost before is of another one.
+    #[must_use]
+    pub fn with_begins(self, mut begins_ns: Vec<i64>) -> Self {
+        begins_ns.sort_unstable();
+        Self { begins_ns, ..self }
+    }
+
+    /// When the newest of these began by a time.
+    fn newest_begin_ns(&self, by_ns: i64) -> Option<i64> {
+        let n = self.begins_ns.partition_point(|begin_ns| *begin_ns <= by_ns);
+        self.begins_ns.get(n.checked_sub(1)?).copied()
+    }
 }
 
 impl TransferSplit<'_> {
@@ -51,9 +67,15 @@ impl TransferSplit<'_> {
             (Reason::Pacing | Reason::PathPace, _) if self.at_readers_pace(to_ns) => {
                 Reason::ReceiveWindow
             }
-            _ if is_paced && self.datagram_lost(to_ns) => Reason::LossRecovery,
-            // A loss ends a slow start (RFC 9002, 7.3.1).
-            (Reason::Unknown | Reason::FirstSlowStart, _) if self.datagram_lost(to_ns) => {
+            (Reason::Pacing | Reason::AppLimited | Reason::Unknown, _)
+                if self.datagram_lost(to_ns, None) =>
+            {
+                Reason::LossRecovery
+            }
+            // A loss ends the slow start of its own connection (RFC 9002, 7.3.1), which is the newest one's.
+            (Reason::FirstSlowStart, _)
+                if self.datagram_lost(to_ns, self.of.newest_begin_ns(from_ns)) =>
+            {
                 Reason::LossRecovery
             }
             _ => reason,
@@ -73,10 +95,9 @@ impl TransferSplit<'_> {
     /// queue may be it.
     pub(super) fn queued_up(&self, from_ns: i64, to_ns: i64) -> Cause {
         let of = self.of;
-        let sent = of.ack_payload.within(from_ns.saturating_sub(LINGER_NS), to_ns);
+        let uploads = of.ack_payload.most_within(from_ns, to_ns, LINGER_BINS) >= BUSY_BYTES;
         // By packets alone, a queue of acknowledgements indicates an upload.
-        let (Some(radio), None) = (self.radio.filter(|_| sent < BUSY_BYTES), self.hidden_queue)
-        else {
+        let (Some(radio), None) = (self.radio.filter(|_| !uploads), self.hidden_queue) else {
             return Cause::UplinkQueue;
         };
         let waited_ns = of.uplink_path.touching(from_ns, to_ns).map(|queued| queued.most_ns).max();
@@ -125,10 +146,11 @@ impl TransferSplit<'_> {
         near && self.radio.is_some()
     }
 
-    /// Whether a datagram was lost on the path within [`LOSS_ROUNDS`] round trips, and not by the
-    /// radio: its sender's window is still reduced.
-    fn datagram_lost(&self, at_ns: i64) -> bool {
+    /// Whether a datagram was lost on the path within [`LOSS_ROUNDS`] round trips, since then if a time is given, and
+    /// not by the radio: its sender's window is still reduced.
+    fn datagram_lost(&self, at_ns: i64, since_ns: Option<i64>) -> bool {
         let from_ns = at_ns - LOSS_ROUNDS * self.of.round_trip_ns;
+        let from_ns = since_ns.map_or(from_ns, |since_ns| since_ns.max(from_ns));
         let losses = self.radio.unwrap_or_default().losses_ns;
         let first = losses.partition_point(|at| *at < from_ns);
         let by_radio = losses.get(first).is_some_and(|at| *at <= at_ns);

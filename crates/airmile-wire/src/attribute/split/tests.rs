@@ -112,6 +112,53 @@ fn a_lost_datagram_reduces_its_senders_window() {
     check(Vec::new(), Reason::AppLimited, Cause::SenderLimited);
 }
 
+/// A connection begins at 20 ms, and is in its slow start from 40 to 100 ms; others are older.
+#[test]
+fn a_slow_start_ends_by_a_loss_of_its_own_connection() {
+    let passages = (0..=100).map(|n| Passage { sent_ns: n * MS, arrived_ns: n * MS });
+    let path = PathQueue::new(passages.collect());
+    let mut waits = WaitTimeline::default();
+    let span = |from_ns, to_ns, reason| WaitSpan { from_ns, to_ns, reason };
+    waits.push(&[span(20 * MS, 40 * MS, Reason::Request)], true);
+    waits.push(&[span(40 * MS, 100 * MS, Reason::FirstSlowStart)], true);
+    for (lost_ms, expected) in [(90, Cause::LossRecoveryCongestion), (19, Cause::FirstSlowStart)] {
+        let path = path.clone().with_lost(0, vec![lost_ms * MS], 100);
+        let (waits, begins_ns) = (waits.clone(), vec![0, 20 * MS]);
+        let one = Attribution { waits, begins_ns, path, ..Attribution::default() };
+        let one = one.with_round_trip(20 * MS);
+        let shares = one.split(20 * MS, 100 * MS, Some(RadioEvidence::default()));
+        assert_eq!(shares.by_cause.get(&expected), Some(&(60 * MS)), "{lost_ms}");
+    }
+}
+
+/// Acknowledgements wait 20 s for a line, while the phone sends a request of 600 bytes each second; or it sends
+/// 10 kB in the middle.
+#[test]
+fn requests_of_a_long_wait_are_no_upload() {
+    let second = |at: i64| at * 1_000 * MS;
+    let passages = |delay: i64| {
+        let each = (0..=2_200).map(move |n| n * 10 * MS).map(move |sent_ns| {
+            let late = if (second(1)..second(20)).contains(&sent_ns) { delay } else { 0 };
+            Passage { sent_ns, arrived_ns: sent_ns + late }
+        });
+        PathQueue::new(each.collect())
+    };
+    for (burst, expected) in [(0, Cause::Wireline), (10_000, Cause::UplinkQueue)] {
+        let mut sent = ByteBins::default();
+        for at in 0..20 {
+            sent.add(second(at), if at == 10 { 600 + burst } else { 600 });
+        }
+        let mut waits = WaitTimeline::default();
+        let reason = Reason::QueueUp;
+        waits.push(&[WaitSpan { from_ns: second(0), to_ns: second(20), reason }], true);
+        let one = Attribution { waits, ..Attribution::default() };
+        let one = Attribution { ack_payload: sent, ..one.with_uplink_path(passages(50 * MS)) };
+        let radio = RadioEvidence { ack_queue: Some(&[]), ..RadioEvidence::default() };
+        let shares = one.split(0, second(20), Some(radio));
+        assert_eq!(shares.by_cause, BTreeMap::from([(expected, second(20))]));
+    }
+}
+
 /// The path from the phone, on which what is sent at `from` arrives at 70 ms.
 fn queued_up(from: i64) -> PathQueue {
     let sent = (0..=100).filter(|n| !(from..70).contains(n)).map(|n| (n, n));

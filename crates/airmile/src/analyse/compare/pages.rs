@@ -38,7 +38,7 @@ pub struct ComparedLoads {
     pub load_ms: f64,
     /// That time minus that of the first run in the list; null for that run.
     pub difference_ms: Option<f64>,
-    /// The cause whose removal saves most; the longest one, if nothing shows what its removal saves.
+    /// The cause whose removal saves most; the longest one, if no other saves more or nothing shows that.
     pub verdict: PageCause,
     /// The evidence of the causes: `log` alone, also `packets`, or also `radio`.
     pub evidence: &'static str,

@@ -40,7 +40,7 @@ pub struct Diagnosis {
     pub session: SessionVerdict,
     /// The verdict on each transfer.
     pub transfers: Vec<TransferDiagnosis>,
-    /// Where the transfers are from: `given`, or `detected` in the allocation or in packets.
+    /// Where the transfers are from: `given`, `captured` (a phone's exchanges), or `detected` in blocks or packets.
     pub transfers_from: &'static str,
     /// The pages of browser logs.
     pub pages: Vec<Page>,

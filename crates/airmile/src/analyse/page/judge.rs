@@ -33,9 +33,11 @@ pub(super) fn judge(
     let judged = JudgedLoad::new(load, requests, answer);
     let savings = judged.savings();
     let longest = leading(&judged.shares);
-    let most = savings.first().filter(|_| judged.can_save(longest));
+    let own_ms = savings.iter().find(|one| one.cause == longest).map_or(0.0, |one| one.saves_ms);
+    let least_ms = own_ms + MIN_SAVING * judged.wait_ms();
+    let most = savings.first().filter(|most| judged.can_save(longest) && most.saves_ms >= least_ms);
     let mut says = judged.says_causes(&doubts);
-    if let Some(most) = most.filter(|most| most.cause != longest) {
+    if let Some(most) = most {
         says.push_str(&wording::most_saved(most.cause, most.saves_ms));
     }
     says.extend(judged.says_failure());
@@ -136,7 +138,9 @@ impl<'a> JudgedLoad<'a> {
             .filter(|(cause, ns)| self.can_save(**cause) && self.is_worth_naming(**ns));
         let mut savings: Vec<PageSaving> =
             named.filter_map(|(cause, _)| self.saving(*cause)).collect();
-        savings.sort_by(|a, b| b.saves_ms.total_cmp(&a.saves_ms));
+        // What a link was busy for, or another request took, cuts several savings to the same.
+        let share_ns = |cause| self.shares.get(&cause).copied().unwrap_or_default();
+        savings.sort_by_key(|one| (-(one.saves_ms * 1e6) as i64, -share_ns(one.cause)));
         savings
     }
 

@@ -56,7 +56,7 @@ pub struct Page {
     pub load_ms: f64,
     /// Bytes of its requests.
     pub bytes: u64,
-    /// The cause whose removal saves most; the longest one, if nothing shows what its removal saves.
+    /// The cause whose removal saves most; the longest one, if no other saves more or nothing shows that.
     pub verdict: PageCause,
     /// The verdict in a sentence.
     pub says: String,

@@ -35,10 +35,11 @@ pub(crate) struct Wire {
     attribution: Attribution,
     /// Of what the phone sends over TCP, and that payload; `None` unless captured at the phone.
     uploads: Option<(Attribution, ByteBins)>,
-    /// Its transfers without time stamps, by the server's packets.
-    server_view: Option<ServerView>,
-    /// IP bytes other than TCP (such as QUIC), whose senders are not followed.
-    others: ByteBins,
+    /// Its transfers without time stamps, and losses of those with them, by the server's packets.
+    server_views: Vec<ServerView>,
+    /// IP bytes other than TCP (such as QUIC), whose senders are not followed; `None` if other addresses have
+    /// data, too.
+    others: Option<ByteBins>,
     /// Payload over TCP towards the phone.
     followed: ByteBins,
     /// The same, for each server.
@@ -91,6 +92,10 @@ const MAX_TICKS_NS: i64 = 10_000_000;
 /// Of fewer lost segments it is not asked what dropped them (chosen here: it takes another reading of the
 /// capture).
 const FEW_LOST: usize = 5;
+
+/// Bytes of the modem log that count an acknowledgement for each segment of the other direction, at most: 70 of
+/// 1,400.
+const ACKNOWLEDGED: u64 = 20;
 
 /// A connection belongs to a transfer if it started at most this long before it (chosen here: a few
 /// clock errors, and less than a round trip after the previous transfer).
@@ -176,8 +181,9 @@ impl Wire {
         };
         // Behind a proxy that splits, the server's connections are not the phone's.
         let whole = at_both.filter(|_| !is_split);
-        let server_view = whole
-            .and_then(|server| ServerView::of(&first, server.phone, server.line(), paths.base_ns));
+        let server_views = whole.map_or_else(Vec::new, |server| {
+            ServerView::of(&first, server.phone, server.line(), paths.base_ns)
+        });
         let arrived = whole.map(|server| ArrivedEcn {
             ecn: &server.phone.ecn,
             line: server.line(),
@@ -192,11 +198,11 @@ impl Wire {
         let empty_round_trip_ns = first.least_round_trip_ns().unwrap_or(round_trip_ns);
         let openings = [Direction::Dl, Direction::Ul].map(|dir| first.openings(dir));
         let [lost, lost_of_uploads] = [Direction::Dl, Direction::Ul].map(|dir| first.lost(dir));
-        let policed = first.policed();
+        let (policed, begins_ns) = (first.policed(), first.quic_begins_ns());
         let exchanges = first.exchanges().copied().collect();
         let reader_is_slow = first.waits_for_readers();
         let has_only_uploads = first.has_only_uploads();
-        let has_most = server_view.as_ref().is_some_and(|one| one.has_most(first.dl_bytes));
+        let has_most = server_views.iter().any(|one| one.has_most(first.dl_bytes));
         let hides_queues = first.lacks_timestamps() && is_at_phone && !has_most;
         let Phone { waits, uplink, sends, sent, followed, place, .. } = first;
         let uploads = is_at_phone.then(|| {
@@ -210,9 +216,10 @@ impl Wire {
         let loses = is_at_phone && lost.len() >= FEW_LOST;
         let attribution = Attribution::new(waits.later(delay_ns), uplink)
             .with_lost(lost)
-            .with_unseen_lost(server_view.iter().flat_map(|one| &one.lost))
+            .with_unseen_lost(server_views.iter().flat_map(|one| &one.lost))
             .with_passed(followed.clone())
             .with_policed(policed)
+            .with_begins(begins_ns)
             .with_behind(behind.unwrap_or_default())
             .with_path(paths.down)
             .with_uplink_path(paths.up)
@@ -221,7 +228,7 @@ impl Wire {
         Self {
             attribution: if at_server { attribution.at_server() } else { attribution },
             uploads,
-            server_view,
+            server_views,
             others: first.others,
             followed,
             hosts: first.hosts.into_values().collect(),
@@ -369,25 +376,30 @@ impl Wire {
         }
         self.exchanges.iter_mut().for_each(|one| one.set_clock(line));
         self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
-        self.server_view.iter_mut().for_each(|view| view.set_clock(line));
-        self.others.set_clock(line);
+        self.server_views.iter_mut().for_each(|view| view.set_clock(line));
+        self.others.iter_mut().for_each(|others| others.set_clock(line));
         self.followed.set_clock(line);
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
     }
 
-    /// The share of a transfer's bytes that it holds, at most; without a clock, in all of its time.
+    /// The share of a transfer's bytes that it holds, at most; without a clock, in all of its time. All of them, if
+    /// another address may have the rest.
     pub(crate) fn holds(&self, finding: &TransferFinding) -> f64 {
+        let Some(others) = &self.others else { return 1.0 };
         let span = finding.start_us.zip(finding.end_us).filter(|_| self.is_aligned);
         let of = |bytes: &ByteBins| match span {
             Some((from_us, to_us)) => bytes.within(from_us * 1_000, to_us * 1_000),
             None => bytes.total(),
         };
-        let held = match (finding.dir, &self.uploads) {
-            (Direction::Dl, _) => of(&self.followed).saturating_add(of(&self.others)),
-            (Direction::Ul, Some((_, sent))) => of(sent),
-            (Direction::Ul, None) => return 1.0,
-        };
+        let mut ways = [&self.followed, self.attribution.ack_payload()].map(of);
+        ways.rotate_left(usize::from(finding.dir == Direction::Ul));
+        let held = ways[0].saturating_add(ways[1] / ACKNOWLEDGED).saturating_add(of(others));
         finding.bytes.filter(|bytes| *bytes > 0).map_or(1.0, |bytes| held as f64 / bytes as f64)
+    }
+
+    /// Whether it follows uploads: over TCP, at the phone.
+    pub(crate) fn follows_uploads(&self) -> bool {
+        self.uploads.as_ref().is_some_and(|(_, sent)| sent.total() > 0)
     }
 
     /// Whether the data that arrived during a transfer is almost all from one server.
@@ -422,8 +434,9 @@ impl Wire {
         radio: RadioEvidence<'_>,
     ) -> Option<Shares> {
         let followed = self.followed.within(from_ns, to_ns);
-        let follows = followed > 0 && followed >= self.others.within(from_ns, to_ns);
-        let waits = self.server_view.as_ref().and_then(|view| view.waits(from_ns, to_ns, followed));
+        let others = self.others.as_ref().map_or(0, |others| others.within(from_ns, to_ns));
+        let follows = followed > 0 && followed >= others;
+        let waits = self.server_views.iter().find_map(|view| view.waits(from_ns, to_ns, followed));
         follows.then(|| match waits {
             Some(waits) => self.attribution.split_with_waits(waits, from_ns, to_ns, Some(radio)),
             None => self.attribution.split(from_ns, to_ns, Some(radio)),

@@ -8,8 +8,8 @@ impl Wire {
         Self {
             attribution: Attribution::default(),
             uploads: None,
-            server_view: None,
-            others: ByteBins::default(),
+            server_views: Vec::new(),
+            others: Some(ByteBins::default()),
             followed: ByteBins::default(),
             hosts: Vec::new(),
             arrivals: Arrivals::new(),
@@ -44,10 +44,29 @@ fn a_capture_of_a_part_holds_a_part_of_the_bytes() {
     let mut wire = Wire::example();
     // 100,000 bytes in a second.
     wire.followed.add(500_000_000, 30_000);
-    wire.others.add(600_000_000, 10_000);
+    wire.others.as_mut().unwrap().add(600_000_000, 10_000);
     wire.followed.add(5_000_000_000, 90_000);
     assert_eq!(wire.holds(&finding), 0.4);
     assert_eq!(wire.holds(&TransferFinding { bytes: None, ..finding.clone() }), 1.0);
     wire.is_aligned = false;
     assert_eq!(wire.holds(&finding), 1.3);
+}
+
+/// What the phone sent counts, over TCP or QUIC; of a log's bytes also what acknowledges the other direction. With
+/// addresses of two families the other one's is unknown.
+#[test]
+fn an_upload_is_held_over_any_transport() {
+    let finding = crate::analyse::causes::example_finding();
+    let upload = TransferFinding { dir: Direction::Ul, bytes: Some(100_000), ..finding };
+    let mut sent = ByteBins::default();
+    sent.add(500_000_000, 80_000);
+    let mut wire = Wire::example();
+    wire.attribution = Attribution::new(WaitTimeline::new(), sent);
+    assert_eq!(wire.holds(&upload), 0.8);
+    wire.followed.add(500_000_000, 400_000);
+    assert_eq!(wire.holds(&upload), 1.0);
+    wire.attribution = Attribution::default();
+    assert_eq!(wire.holds(&upload), 0.2);
+    wire.others = None;
+    assert_eq!(wire.holds(&upload), 1.0);
 }
