@@ -449,6 +449,7 @@ impl SubscriptionAnalysis {
         self.absorb();
         self.take_found(Default::default(), [Decided::ALL; 2]);
         self.windows.take(self.load.finish(), &mut self.dl_track.watch);
+        self.end_activities(self.now);
         for track in [&mut self.dl_track, &mut self.ul_track] {
             track.detector.finish();
             if !self.given {
