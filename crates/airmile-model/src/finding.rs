@@ -295,7 +295,7 @@ pub struct TransferFinding {
     pub limited_ms: Option<f64>,
     /// Part of the throughput time in ms in which the base station had granted all that the phone had
     /// reported: data waited for a report and a grant, and not for capacity. Null on the downlink, and
-    /// where reports are too few. What is in neither this nor `limited_ms` is unknown.
+    /// if none is known and nothing shows it for some. What is in neither this nor `limited_ms` is unknown.
     pub granted_ms: Option<f64>,
     /// The baseline: scheduled TTIs, in ms.
     pub active_time_ms: Option<f64>,
@@ -331,7 +331,8 @@ impl TransferFinding {
         Some(counted_ms(waited_ms, limited_ms, self.granted_ms.unwrap_or(0.0)))
     }
 
-    /// The part of its duration, 0 to 1, in which the radio limited it at least.
+    /// The part of its duration, 0 to 1, that counts as limited by the radio: what is certain, and granted time
+    /// up to a tenth of what is known.
     #[must_use]
     pub fn radio_share(&self) -> Option<f64> {
         self.counted_ms().map(|[limited_ms, ..]| limited_ms / self.duration_ms)

@@ -112,6 +112,8 @@ pub struct TransferDetector {
     alone_end: Option<TtiIndex>,
     /// Of the last grant.
     numerology: u8,
+    /// No grant is before it: of the last one, or as the log advanced.
+    seen: TtiIndex,
     clock: TtiClock,
     done: VecDeque<DetectedTransfer>,
     small: SmallTransfers,
@@ -130,6 +132,7 @@ impl TransferDetector {
             alone: None,
             alone_end: None,
             numerology: 0,
+            seen: TtiIndex(i64::MIN),
             clock: TtiClock::new(),
             done: VecDeque::new(),
             small: SmallTransfers { count: 0, bytes: 0 },
@@ -180,6 +183,7 @@ impl TransferDetector {
             self.clock.note(tti, at.ns);
             self.clock.forget_before(tti);
         }
+        self.seen = self.seen.max(tti);
         let mut group = DetectedTransfer {
             dir: self.dir,
             start_tti: tti,
@@ -260,16 +264,20 @@ impl TransferDetector {
         if self.current.is_some_and(|one| !self.is_slow(&one)) {
             return;
         }
-        let Some(whole) = self.pending.iter().copied().reduce(DetectedTransfer::and) else {
+        let is_enough = self.pending_bytes >= self.options.min_bytes;
+        if self.current.is_none() && !is_enough {
+            return;
+        }
+        let Some((first, last)) = self.pending.first().copied().zip(self.pending.last()) else {
             return;
         };
-        let is_enough = whole.bytes >= self.options.min_bytes;
+        let whole = DetectedTransfer { bytes: 0, ..first }
+            .and(DetectedTransfer { bytes: self.pending_bytes, ..*last });
         let before = |slow: &DetectedTransfer| {
             let ttis = whole.start_tti.since(slow.start_tti);
             self.is_trickle((slow.bytes, ttis), (whole.bytes, whole.end_tti.since(whole.start_tti)))
         };
         match self.current {
-            None if !is_enough => {}
             None if !self.is_slow(&whole) => {
                 // The rate of what follows must show.
                 let mut bytes = 0;
@@ -391,7 +399,9 @@ impl TransferDetector {
                 follows
             };
             let n = self.pending.iter().take_while(is_next).count();
-            if data_end.plus(self.pause()).since(end) > longest {
+            // What the log does not show is no silence.
+            let quiet_to = data_end.plus(self.pause()).min(self.seen);
+            if quiet_to.since(end) > longest {
                 one = self.take_pending(n).into_iter().fold(one, DetectedTransfer::and);
                 one.doubtful_ttis += self.if_long(end.since(data_end));
             }
@@ -432,6 +442,7 @@ impl TransferDetector {
     /// Advances time: no grant at or before a TTI is still to come, so activities whose
     /// pause is over end.
     pub fn advance(&mut self, tti: TtiIndex) {
+        self.seen = self.seen.max(tti);
         // Blocks that may be alone may still be of them.
         let waits = self.alone.as_ref().filter(|blocks| tti.since(blocks.end_tti) < self.near());
         self.end_before(waits.map_or(tti, |blocks| blocks.start_tti.min(tti)));

@@ -206,15 +206,15 @@ impl TransferWatch {
         }
     }
 
-    /// The start of the activity in progress.
-    #[must_use]
-    pub fn under_way_from(&self) -> Option<TtiIndex> {
-        let last = self.open.last().filter(|_| self.under_way)?;
-        last.span().map(|span| span.start)
-    }
-
-    /// Updates the activity in progress.
-    pub fn under_way(&mut self, activity: &DetectedTransfer) {
+    /// Updates the activity in progress. One that began at another TTI was too small, or begins later.
+    pub fn under_way(&mut self, activity: Option<&DetectedTransfer>) {
+        let last = self.open.last().filter(|_| self.under_way);
+        let start = last.and_then(OpenTransfer::span).map(|span| span.start);
+        if self.under_way && start != activity.map(|activity| activity.start_tti) {
+            self.open.pop();
+            self.under_way = false;
+        }
+        let Some(activity) = activity else { return };
         if !self.under_way {
             self.open.push(OpenTransfer::detected(self.detected, activity));
             self.under_way = true;
@@ -224,20 +224,16 @@ impl TransferWatch {
         }
     }
 
-    /// The activity in progress has ended: as a transfer, or as too small for one.
-    pub fn ended(&mut self, found: Option<&DetectedTransfer>) {
-        if let Some(found) = found {
-            // A short activity was never seen in progress.
-            self.under_way(found);
-            if let Some(last) = self.open.last_mut() {
-                last.transfer = as_transfer(self.detected, found);
-                last.guess_ttis = (found.doubtful_ttis, found.around_ttis);
-                last.lasts(found.end_tti, true);
-            }
-            self.detected += 1;
-        } else if self.under_way {
-            self.open.pop();
+    /// A transfer has ended. It may be another than the activity in progress: a short one begins and ends between
+    /// two records.
+    pub fn ended(&mut self, found: &DetectedTransfer) {
+        self.under_way(Some(found));
+        if let Some(last) = self.open.last_mut() {
+            last.transfer = as_transfer(self.detected, found);
+            last.guess_ttis = (found.doubtful_ttis, found.around_ttis);
+            last.lasts(found.end_tti, true);
         }
+        self.detected += 1;
         self.under_way = false;
     }
 

@@ -284,8 +284,21 @@ impl Assembler {
         }
     }
 
+    /// The parts of TTIs after the last row for which the log has records, as far as holes are known.
+    pub(super) fn outside_holes(&self, segment: u32, from: i64, to: i64) -> Vec<(i64, i64)> {
+        let mut at = self.hole_end.map_or(from, |end| end.max(from));
+        let mut parts = Vec::new();
+        for (_, start, n_tti) in self.holes.iter().filter(|hole| hole.0 == segment) {
+            parts.push((at, (*start).min(to)));
+            at = at.max(start.saturating_add(*n_tti));
+        }
+        parts.push((at, to));
+        parts.retain(|(from, to)| from < to);
+        parts
+    }
+
     /// A wait before a burst that may be none.
-    pub(super) fn possible_wait(segment: u32, start: i64, end: i64) -> Burst {
+    pub(super) fn possible_wait(segment: u32, start: i64, end: i64, opened_by: Bound) -> Burst {
         Burst {
             dir: Direction::Dl,
             timing_segment: segment,
@@ -294,7 +307,7 @@ impl Assembler {
             bytes: 0,
             scheduled_ttis: 0,
             unknown_ttis: u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX),
-            opened_by: Bound::Gap,
+            opened_by,
             closed_by: Bound::FirstData,
             confidence: UNSEEN_END,
         }

@@ -352,9 +352,14 @@ impl Judge {
     fn emit_rows(&mut self, decisions: &[fuse::Decision], silences: Vec<Wait>, n: usize) {
         let (bursts, activities) = (&mut self.bursts, &mut self.activities);
         let rows = self.epoch.rows();
-        let is_leg = self.is_leg;
-        let waits = is_leg.then(|| starved::possible_waits(rows, decisions, &self.assembler));
-        let waits = waits.filter(|waits| !waits.is_empty()).unwrap_or(silences);
+        let possible =
+            self.is_leg.then(|| starved::possible_waits(rows, decisions, &self.assembler));
+        let possible = possible.into_iter().flatten().map(|wait| (wait, Bound::Gap));
+        // A whole block opens a silence, whatever legs there are.
+        let silences = silences.into_iter().map(|wait| (wait, Bound::Fraction));
+        let mut waits: Vec<(Wait, Bound)> = silences.chain(possible).collect();
+        waits.sort_by_key(|((row, ..), _)| *row);
+        waits.dedup_by_key(|((row, ..), _)| *row);
         let mut waits = waits.into_iter().peekable();
         for (i, (row, decision)) in rows.iter().zip(decisions).enumerate().take(n) {
             if let Some(before) = &row.continued {
@@ -368,9 +373,11 @@ impl Judge {
             } else {
                 self.assembler.row(row, decision, bursts, activities);
             }
-            let wait = waits.next_if(|(of, ..)| *of == i);
-            bursts
-                .extend(wait.map(|(_, from, to)| Assembler::possible_wait(row.segment, from, to)));
+            if let Some(((_, from, to), by)) = waits.next_if(|((of, ..), _)| *of == i) {
+                let parts = self.assembler.outside_holes(row.segment, from, to).into_iter();
+                let wait = |(from, to)| Assembler::possible_wait(row.segment, from, to, by);
+                bursts.extend(parts.map(wait));
+            }
         }
         self.epoch.remove(n);
     }

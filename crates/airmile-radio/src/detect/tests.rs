@@ -217,7 +217,8 @@ fn long_polls_do_not_join_the_next_transfer() {
 /// An upload ends with its answer, and begins with its handshake; what goes on after it is none of it.
 #[test]
 fn small_packets_directly_around_an_upload_are_of_it() {
-    let found = |spans: &[_]| found_in(Direction::Ul, spans);
+    // The log goes on after it.
+    let found = |spans: &[_]| found_in(Direction::Ul, &[spans, &[(2_000..2_001, 1, 50)]].concat());
     let data = (200..450, 1, 2_000);
     // A handshake, status reports, and the acknowledgement of the answer.
     let whole = [(15..16, 1, 60), (180..181, 1, 60), data.clone(), (470..530, 30, 50)];
@@ -229,6 +230,39 @@ fn small_packets_directly_around_an_upload_are_of_it() {
         assert_eq!(found(&[data.clone(), (480..3_000, by, 50)]), [(200, 450, 500_000, 0)], "{by}");
     }
     assert_eq!(found(&[data.clone(), (700..701, 1, 50)]), [(200, 450, 500_000, 0)]);
+}
+
+/// The end of a log is no silence: what goes on up to it may go on behind it.
+#[test]
+fn a_part_of_a_log_gives_an_upload_the_bounds_of_the_whole() {
+    let found = |by: i64, log_end: i64| {
+        let mut detector = TransferDetector::new(Direction::Ul, DetectOptions::default());
+        let blocks = (200..450).map(|tti| (tti, 2_000));
+        for (tti, bytes) in blocks.chain((480..log_end).step_by(by as usize).map(|tti| (tti, 50))) {
+            let data_bytes = Some(bytes);
+            detector.push(&Grant { data_bytes, dir: Direction::Ul, ..grant(tti, bytes) });
+        }
+        detector.advance(TtiIndex(log_end));
+        detector.finish();
+        let found = std::iter::from_fn(|| detector.poll());
+        found.map(|one| (one.start_tti.0, one.end_tti.0)).collect::<Vec<_>>()
+    };
+    for log_end in [500, 700, 900, 3_000] {
+        assert_eq!(found(30, log_end), [(200, 450)], "{log_end}");
+    }
+    // A silence that is longer than what is between the blocks of its answer.
+    assert_eq!(found(400, 520), [(200, 481)]);
+}
+
+/// Each block costs the same, however many came before it and however few bytes they have.
+#[test]
+fn few_bytes_in_many_blocks_take_no_long_time() {
+    let options = DetectOptions { min_bytes: 10_000_000, ..DetectOptions::default() };
+    let mut detector = TransferDetector::new(Direction::Dl, options);
+    let small = |tti: i64| Grant { data_bytes: Some(30), ..grant(tti, 30) };
+    (0..400_000).step_by(2).for_each(|tti| detector.push(&small(tti)));
+    let small = detector.finish();
+    assert_eq!((detector.poll(), small.bytes), (None, 200_000 * 30));
 }
 
 /// A transfer that is slow throughout is one, and so is one with a pace.

@@ -307,7 +307,7 @@ impl OtherLeg {
     ) -> (LegFindings, Decided) {
         let both =
             if decided == Decided::ALL { decided } else { decided.min(self.decided(dir, axis)) };
-        // Without another leg, waits before bursts are rare.
+        // Without another leg, waits before bursts are rare; silences are not.
         for burst in first.bursts {
             if burst.opened_by != Bound::Gap || self.is_present(burst.start_tti, burst.end_tti) {
                 if dir == Direction::Ul {

@@ -48,8 +48,9 @@ pub(super) struct Granted {
     last: Option<(i64, bool)>,
     /// The most PRBs of a TTI.
     most_prb: u16,
-    /// TTIs of a frame that have had blocks.
+    /// TTIs of a frame of this numerology that have had blocks.
     uplink: u128,
+    numerology: u8,
     spans: VecDeque<(BufferWait, bool)>,
 }
 
@@ -104,6 +105,9 @@ impl Granted {
         let full = is_filled && sent.n_prb > 0 && f64::from(sent.n_prb) >= most;
         let frame = TtiSpan::from_ms(FRAME_MS, sent.numerology.min(3)).0;
         let bit = |tti: i64| 1_u128 << tti.rem_euclid(frame);
+        if std::mem::replace(&mut self.numerology, sent.numerology) != sent.numerology {
+            self.uplink = 0;
+        }
         self.uplink |= bit(tti);
         if let Some((start, (last, was_full))) = start.zip(self.last.replace((tti, full))) {
             let next = last.saturating_add(1);
@@ -118,10 +122,11 @@ impl Granted {
         self.bytes = self.bytes.saturating_add(sent.granted_bytes);
     }
 
-    /// Another cell may follow, of another bandwidth and pattern.
+    /// Another cell may follow, of another bandwidth. Its duplex mode is that of the one before, as far as is
+    /// known: a pattern begins with few TTIs of a frame, and those of FDD would look like those of TDD.
     pub(super) fn end_cell(&mut self) {
         self.forget();
-        (self.most_prb, self.uplink) = (0, 0);
+        self.most_prb = 0;
     }
 
     /// Nothing is known any more.
@@ -151,15 +156,15 @@ impl Granted {
             // A report of the burst's first block is not in force yet.
             let begins = last.saturating_sub(start) < round;
             let is_recent = |report: &Report| begins || last.saturating_sub(report.tti) <= recent;
-            match known.filter(|report| is_recent(report)) {
-                Some(report)
-                    if self.bytes.saturating_sub(report.sent_bytes) >= report.left_bytes =>
-                {
-                    self.add(at, end, self.has_reports);
+            // Of a report that was not granted, what is left still waits.
+            let is_granted =
+                |report: &Report| self.bytes.saturating_sub(report.sent_bytes) >= report.left_bytes;
+            match known {
+                Some(report) if is_granted(report) => {
+                    let known = self.has_reports && is_recent(report);
+                    self.add(at, end, known);
                 }
-                None if known.is_some() || !begins => {
-                    self.add(at, end, false);
-                }
+                None if !begins => self.add(at, end, false),
                 _ => {}
             }
             at = end;
@@ -257,17 +262,31 @@ mod tests {
     }
 
     #[test]
-    fn another_cell_has_its_own_bandwidth_and_pattern() {
-        let mut ttis = each(1, 50, |_| Some(100));
-        let in_next = |(tti, bytes, block, reported)| (tti + NEXT_CELL, bytes, block, reported);
-        ttis.extend(each(5, 20, |_| Some(100)).into_iter().skip(2).map(in_next));
-        assert_eq!(granted(&ttis), (vec![], vec![]));
+    fn another_cell_has_its_own_bandwidth_and_the_duplex_mode_of_the_last() {
+        let after = |tdd: i64, by: i64| {
+            let first = (0..40).step_by(tdd as usize);
+            let first = first.map(|tti| (tti, 2_500, Some((2_000, 50)), Some(100)));
+            let in_next = |(tti, bytes, block, reported)| (tti + NEXT_CELL, bytes, block, reported);
+            let next = each(by, 20, |_| Some(100)).into_iter().skip(2).map(in_next);
+            let ttis: Vec<_> = first.chain([(50, 0, None, None)]).chain(next).collect();
+            let (known, unknown) = granted(&ttis);
+            assert_eq!(unknown, vec![]);
+            let of_next = known.iter().filter(|span| span.0 >= NEXT_CELL);
+            of_next.map(|(from, to)| (from - NEXT_CELL, to - NEXT_CELL)).collect::<Spans>()
+        };
+        // Twenty PRBs are the most there.
+        assert_eq!(after(1, 1), vec![]);
+        // A filled block in each fifth TTI, as of a call, leaves TTIs of FDD free; of TDD, none is.
+        assert_eq!(after(1, 5), vec![(8, 10), (11, 15), (16, 20), (21, 25)]);
+        assert_eq!(after(5, 5), vec![]);
     }
 
     #[test]
     fn a_report_counts_while_it_is_recent() {
-        let sparse = each(8, 20, |n| (n == 0).then_some(2_000));
-        assert_eq!(granted(&sparse), (vec![(0, 24)], vec![(24, 40)]));
+        let sparse = |bytes: u32| granted(&each(8, 20, |n| (n == 0).then_some(bytes)));
+        assert_eq!(sparse(2_000), (vec![(0, 24)], vec![(24, 40)]));
+        // Of 9,000 bytes, more than 7,650 are sent with the fifth block.
+        assert_eq!(sparse(9_000), (vec![(0, 8)], vec![(32, 40)]));
     }
 
     #[test]
@@ -349,9 +368,10 @@ mod tests {
                 let in_force = reports.filter_map(|one| Some((one.0, one.3?))).next_back();
                 let begins = block - first < 8;
                 match in_force {
-                    Some((tti, bytes)) if begins || block - tti <= 18 => {
-                        (sent(tti, at) >= (f64::from(bytes) * 0.85) as u64).then_some(true)
+                    Some((tti, bytes)) if sent(tti, at) >= (f64::from(bytes) * 0.85) as u64 => {
+                        Some(begins || block - tti <= 18)
                     }
+                    Some(_) => None,
                     None if begins => None,
                     _ => Some(false),
                 }

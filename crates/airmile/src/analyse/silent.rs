@@ -10,8 +10,8 @@ pub(super) struct Silent {
     pub(super) silences: Vec<(TtiIndex, TtiIndex)>,
     /// The log has blocks of the uplink, so that a silence is one of both directions.
     pub(super) sees_uplink: bool,
-    /// In bursts of the uplink: the base station had granted all reported data.
-    pub(super) granted: Vec<(TtiIndex, TtiIndex)>,
+    /// In bursts of the uplink: nothing shows what the base station had granted, or it had granted all reported data.
+    pub(super) granted: [Vec<(TtiIndex, TtiIndex)>; 2],
     last: Option<TtiIndex>,
     pub(super) lost_ttis: Vec<TtiIndex>,
     pub(super) given_up: Vec<TtiIndex>,

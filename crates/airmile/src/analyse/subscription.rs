@@ -418,8 +418,8 @@ impl SubscriptionAnalysis {
             found.runs.iter().for_each(|run| track.timeline.add_activity(run));
             for (BufferWait { start_tti, end_tti }, known) in found.granted {
                 track.timeline.add_granted(start_tti, end_tti, known);
-                let kept = self.silent.iter_mut().filter(|_| known);
-                kept.for_each(|kept| kept.granted.push((start_tti, end_tti)));
+                let kept = self.silent.iter_mut().map(|kept| &mut kept.granted[usize::from(known)]);
+                kept.for_each(|kept| kept.push((start_tti, end_tti)));
             }
             track.timeline.set_summary(&summary);
         }
@@ -449,6 +449,7 @@ impl SubscriptionAnalysis {
         self.absorb();
         self.take_found(Default::default(), [Decided::ALL; 2]);
         self.windows.take(self.load.finish(), &mut self.dl_track.watch);
+        self.end_activities(self.now);
         for track in [&mut self.dl_track, &mut self.ul_track] {
             track.detector.finish();
             if !self.given {

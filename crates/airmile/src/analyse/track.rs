@@ -79,16 +79,9 @@ impl Track {
     /// Passes new detections to the watch.
     pub(super) fn watch_detected(&mut self) {
         while let Some(found) = self.detector.poll() {
-            self.watch.ended(Some(&found));
+            self.watch.ended(&found);
         }
-        let current = self.detector.current();
-        if self.watch.under_way_from() != current.map(|activity| activity.start_tti) {
-            // It was too small, or begins later.
-            self.watch.ended(None);
-        }
-        if let Some(activity) = current {
-            self.watch.under_way(&activity);
-        }
+        self.watch.under_way(self.detector.current().as_ref());
     }
 
     pub(super) fn gather(&mut self, until: Until) {

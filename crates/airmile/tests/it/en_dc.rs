@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use airmile::codec::diag::{Deframer, Event};
 use airmile::live::Live;
 use airmile::{Inputs, Progress, RadioOptions, RadioReport, radio};
 
-use crate::common::library_run;
+use crate::common::{library_run, without_messages};
 
 fn report(files: &[PathBuf]) -> RadioReport {
     let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
@@ -25,19 +24,7 @@ fn figures(report: &RadioReport) -> Vec<(Option<f64>, Option<u64>, f64, f64)> {
 
 /// A log without the messages of NR that were written from a time on, in nanoseconds.
 fn without_nr(log: &[u8], from_ns: i64) -> Vec<u8> {
-    let mut deframer = Deframer::new();
-    let mut kept = Vec::new();
-    for frame in log.split_inclusive(|byte| *byte == 0x7e) {
-        deframer.push(frame);
-        let mut is_kept = true;
-        while let Some(event) = deframer.poll() {
-            if let Event::Log(packet) = event {
-                is_kept = packet.code >> 8 != 0xb8 || packet.at.ns < from_ns;
-            }
-        }
-        kept.extend_from_slice(if is_kept { frame } else { &[] });
-    }
-    kept
+    without_messages(log, |code, ns| code >> 8 == 0xb8 && ns >= from_ns)
 }
 
 fn write(dir: &Path, name: &str, bytes: &[u8]) -> Vec<PathBuf> {

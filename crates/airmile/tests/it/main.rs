@@ -17,6 +17,7 @@ mod common;
 mod compare;
 mod confidence;
 mod curves;
+mod detected;
 mod documents;
 mod en_dc;
 mod given_to_packets;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use airmile::Diagnosis;
 use airmile::model::{Direction, Verdict};
+use airmile::{Diagnosis, Inputs, Progress, RadioOptions, radio};
 
-use crate::common::{diagnosis_of, scenario_run};
+use crate::common::{diagnosis_of, scenario_run, without_messages};
 
 /// A cell that carries 20 Mbit/s and more up, behind a path of 30 ms.
 const CELL: &str = "duration_ms = 60000\n[cell]\nn_prb = 50\n[link]\nul_snr_mean_db = 18.0\n\
@@ -104,6 +104,41 @@ fn sparse_buffer_status_reports() {
             assert_ne!(found.verdict, never, "{period}: {:?}", found.finding);
         }
     }
+}
+
+/// Behind other phones' uploads a block comes in some TTIs only, and the buffer is long.
+#[test]
+fn sparse_reports_in_a_shared_cell() {
+    let others = "[[others]]\ncount = 3\n[[others.apps]]\nname = \"u\"\n\
+        workload = { kind = \"upload\", bytes = 2000000, count = 20 }\n";
+    let cell = CELL.replace("max_prb = 40", "max_prb = 40\nbsr_period_tti = 20");
+    let dir = tempfile::tempdir().unwrap();
+    let run = scenario_run(&[&cell, "[core]\nrtt_ms = 30\n", others, ONE].concat(), dir.path());
+    let found = &answer_of_log(&run).transfers[0];
+    assert_eq!(found.verdict, Verdict::Radio, "{:?}", found.finding);
+}
+
+/// Without any report, what nothing shows is unknown, and not the radio's.
+#[test]
+fn no_buffer_status_reports() {
+    let rest = "[core]\nrtt_ms = 150\n[core.up.limit]\nrate_bps = 800000\nqueue_bytes = 100000\n\
+        [phone_tcp]\ncontrol = { name = \"new-reno\" }\n";
+    let cell = CELL.replace("18.0", "5.0").replace("n_prb = 50", "n_prb = 25");
+    let cell = cell.replace("max_prb = 40", "max_prb = 20");
+    let dir = tempfile::tempdir().unwrap();
+    let run = scenario_run(&[&cell, rest, ONE].concat(), dir.path());
+    let log = std::fs::read(run.join("modem.mi2log")).unwrap();
+    std::fs::write(run.join("modem.mi2log"), without_messages(&log, |code, _| code == 0xb064))
+        .unwrap();
+    let found = answer(&run, "phone.pcapng");
+    let one = &found.transfers[0];
+    let files = ["modem.mi2log", "transfers.csv"].map(|name| run.join(name)).to_vec();
+    let inputs = Inputs { files, ..Inputs::default() };
+    let report = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap();
+    let [limited_ms, _, ungauged_ms] = report.transfers[0].counted_ms().unwrap();
+    assert!(ungauged_ms > 0.1 * one.finding.duration_ms, "{ungauged_ms}");
+    assert!((one.shares["radio"] - limited_ms).abs() < 50.0, "{limited_ms}: {:?}", one.shares);
+    assert!((one.shares["unknown"] - ungauged_ms).abs() < 50.0, "{ungauged_ms}: {:?}", one.shares);
 }
 
 #[test]

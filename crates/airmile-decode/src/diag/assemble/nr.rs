@@ -166,6 +166,8 @@ impl Assembler {
     }
 
     pub(super) fn nr_ul_counters(&mut self, at: Stamp, m: &NrUlTbStats) {
+        let sent = (0..).zip(&m.carriers).map(|(carrier, counters)| (carrier, counters.bytes[0]));
+        self.nr.note_bytes(Direction::Ul, sent.collect());
         for (carrier, counters) in (0..).zip(&m.carriers) {
             let ([new_bytes, retx_bytes], [new_blocks, retx_blocks]) =
                 (counters.bytes, counters.blocks);

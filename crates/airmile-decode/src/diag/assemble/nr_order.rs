@@ -62,9 +62,11 @@ const MAX_HELD: usize = 65_536;
 /// Maximum number of carriers distinguished (TS 38.331, maxNrofServingCells is 32).
 const MAX_CARRIERS: usize = 32;
 
-/// In a silence of the log during which the phone received no more than this, nothing is missing (chosen
-/// here: what a server sends at once, the initial window of RFC 6928).
+/// In a silence of the log during which the phone received and sent no more than this, nothing is missing
+/// (chosen here: what a server sends at once, the initial window of RFC 6928).
 const MAX_IDLE_BYTES: u64 = 14_600;
+/// If the phone sent more than that in this time before a silence, an upload was under way (chosen here).
+const UPLOAD_NS: i64 = 1_000_000_000;
 
 /// NR-ARFCN and PCI.
 type CarrierId = (u32, u16);
@@ -90,10 +92,14 @@ pub(super) struct NrOrder {
     /// Of the last record.
     numerology: u8,
     cells: BTreeMap<u8, (Option<u16>, Option<u32>)>,
-    /// Received bytes, by the newest counters.
-    received_bytes: Option<u64>,
+    /// Received and sent bytes of each carrier, by the newest counters.
+    counted: [Option<BTreeMap<u32, u64>>; 2],
+    /// Bytes of uplink blocks, with the time of the first, of this and the last [`UPLOAD_NS`].
+    sent: [(i64, u64); 2],
     /// A silence that the next counters may show to be no hole, where it ended and where it waits.
     silence: Option<(i64, (u32, i64), Hole)>,
+    /// Whether it waits for counters of the downlink, and of the uplink.
+    awaited: [bool; 2],
     /// By timing segment and time on the log's axis.
     waiting: BTreeMap<(u32, i64), Vec<Record>>,
 }
@@ -176,6 +182,12 @@ impl NrOrder {
 
     /// Takes a record of a slot, without its position.
     pub(super) fn push_at(&mut self, batch: SlotBatch, time: NrSlot, record: Record) {
+        if let Record::Grant(grant) = &record {
+            if batch.at.ns.saturating_sub(self.sent[0].0) > UPLOAD_NS {
+                self.sent = [(batch.at.ns, 0), self.sent[0]];
+            }
+            self.sent[0].1 += u64::from(grant.tbs_bytes.unwrap_or(0));
+        }
         if self.held.is_empty() {
             self.put(batch, time, record);
         } else {
@@ -195,7 +207,8 @@ impl NrOrder {
         self.waiting.entry(key).or_default().push(record);
     }
 
-    /// Takes a hole of the log before `to_ns`. After counters, a silence waits for the next ones.
+    /// Takes a hole of the log before `to_ns`. After counters, a silence waits for the next ones: those of the
+    /// downlink, and the uplink's if the log has them. Without these, an upload may go on in it.
     pub(super) fn push_hole(&mut self, (from_ns, to_ns): (i64, i64), why: &'static str) {
         let Some((timing_segment, subframe)) = self.timing.now(from_ns) else { return };
         let ttis = |ms: i64| TtiSpan::from_ms(ms, self.numerology).0;
@@ -206,7 +219,10 @@ impl NrOrder {
         let key = (timing_segment, subframe.0.saturating_mul(SUBFRAME_NS));
         self.put_silence();
         self.silence = Some((to_ns, key, hole));
-        if self.received_bytes.is_none() || why != "silence" {
+        self.awaited = [0, 1].map(|at: usize| self.counted[at].is_some());
+        let sent = self.sent.iter().filter(|(ns, _)| from_ns.saturating_sub(*ns) <= 2 * UPLOAD_NS);
+        let uploads = sent.map(|(_, bytes)| bytes).sum::<u64>() > MAX_IDLE_BYTES;
+        if !self.awaited[0] || uploads && !self.awaited[1] || why != "silence" {
             self.put_silence();
         }
     }
@@ -218,13 +234,19 @@ impl NrOrder {
         }
     }
 
-    /// Takes the sum of received bytes, which counters state: a phone that received next to nothing in a
-    /// silence was idle.
-    pub(super) fn note_received(&mut self, bytes: u64) {
-        let before = self.received_bytes.replace(bytes);
-        let since = before.and_then(|before| bytes.checked_sub(before));
-        self.silence.take_if(|_| since.is_some_and(|bytes| bytes <= MAX_IDLE_BYTES));
-        self.put_silence();
+    /// Takes the bytes of each carrier, received or sent, which counters state: a phone with next to nothing of
+    /// either in a silence was idle. What a carrier had that was released in it is not known.
+    pub(super) fn note_bytes(&mut self, dir: Direction, bytes: BTreeMap<u32, u64>) {
+        let at = usize::from(dir == Direction::Ul);
+        let mut before = self.counted[at].replace(bytes.clone()).unwrap_or_default();
+        let since = bytes.iter().map(|(of, now)| now.checked_sub(before.remove(of).unwrap_or(0)));
+        let since = since.sum::<Option<u64>>().filter(|_| before.is_empty());
+        let is_idle = since.is_some_and(|bytes| bytes <= MAX_IDLE_BYTES);
+        match std::mem::take(&mut self.awaited[at]) {
+            true if !is_idle => self.put_silence(),
+            true if self.awaited == [false; 2] => self.silence = None,
+            _ => {}
+        }
     }
 
     /// As [`Timing::note_clock`], before a message of this time is taken.
@@ -235,7 +257,7 @@ impl NrOrder {
             self.put_held();
             self.carriers.clear();
             self.put_silence();
-            self.received_bytes = None;
+            (self.counted, self.sent) = Default::default();
         } else if first_ns.is_some_and(|ns| now_ns.saturating_sub(ns) >= HORIZON_NS) {
             // Too few blocks: later ones show whether the carriers are further ones.
             let known = self.carriers.clone();

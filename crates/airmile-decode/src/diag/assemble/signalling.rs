@@ -137,8 +137,8 @@ impl Assembler {
     }
 
     pub(super) fn nr_counters(&mut self, at: Stamp, m: &NrPdschStats) {
-        let received = m.carriers.iter().map(|c| c.bytes[0]);
-        self.nr.note_received(received.fold(0, u64::saturating_add));
+        let received = m.carriers.iter().map(|c| (c.carrier, c.bytes[0]));
+        self.nr.note_bytes(Direction::Dl, received.collect());
         for c in &m.carriers {
             let [slots, _, good_blocks, failed_blocks, retx_blocks, _, harq_failures] = c.counts;
             let [good_bytes, _, _, padding_bytes, retx_bytes] = c.bytes;

@@ -269,11 +269,13 @@ pub(super) fn end_before_silences(
     habit: Option<CellHabit>,
 ) -> Vec<Wait> {
     let largest_prb = (habit == Some(CellHabit::Trims)).then(|| TtiRow::largest_prb(rows));
-    let mut next: Option<i64> = None;
+    let mut next: Option<&TtiRow> = None;
     let mut waits = Vec::new();
     let each = rows.iter().zip(decisions).enumerate().rev();
     for (i, (row, decision)) in each.filter(|(_, (_, decision))| decision.data) {
-        let gap = next.map_or(0, |next| next.saturating_sub(row.tti));
+        let gap = next.map_or(0, |next| next.first_tti().saturating_sub(row.tti));
+        // Of a pause with missing PDUs all records are missing.
+        let is_seen = next.is_none_or(|next| next.marks.iter().all(|mark| mark.missing == 0));
         let longest_ms = match decision.by {
             Bound::Poll | Bound::Padding => STARVED_BY_SIGN_MS,
             _ => STARVED_MS,
@@ -281,6 +283,7 @@ pub(super) fn end_before_silences(
         let span = |ms| TtiSpan::from_ms(ms, row.grants.numerology).0;
         let is_whole = |(prb, largest)| !allocation::is_part(prb, largest);
         if decision.by == Bound::Gap
+            && is_seen
             && (span(STARVED_MS)..span(STARVED_BY_SIGN_MS)).contains(&gap)
             && row.grants.prb.zip(largest_prb).is_some_and(is_whole)
         {
@@ -289,7 +292,7 @@ pub(super) fn end_before_silences(
         if !decision.empty && gap >= span(longest_ms) {
             *decision = Decision::sure(true, Bound::Gap, 0.6);
         }
-        next = Some(row.first_tti());
+        next = Some(row);
     }
     waits.reverse();
     waits

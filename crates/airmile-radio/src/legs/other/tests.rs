@@ -100,3 +100,38 @@ fn waits_of_the_first_leg_count_while_there_is_another() {
     // Its release is known 10 s after its last block.
     assert_eq!(starts, [950, 2_000, 12_000]);
 }
+
+/// By allocations alone, of a phone that once had another leg, as of one that never had: a cell that cuts
+/// blocks to the queue, with a whole block before a silence.
+#[test]
+fn another_leg_long_ago_hides_no_silence() {
+    let unclear = |other_ms: Option<i64>| {
+        let mut axis = Timeline::new(Direction::Dl);
+        let at = |ms: i64| Some(Stamp::modem(ms * 1_000_000));
+        axis.note(TtiIndex(-20_000), at(-20_000));
+        axis.note(TtiIndex(0), at(0));
+        let mut leg = OtherLeg::new(BurstOptions::default());
+        let mut tracker = BurstTracker::new(BurstOptions::default());
+        if let Some(ms) = other_ms {
+            let position = Position { numerology: 1, ..Position::lte(2 * ms) };
+            let block = Grant::new(position, Direction::Dl, 3);
+            leg.push(&Grant { at: at(ms), ..block }.into(), &axis);
+            tracker.set_leg();
+        }
+        let mut tti = 0;
+        for n in 0..12_u16 {
+            for prb in [48, 48, 48, if n == 5 { 48 } else { 10 + n }] {
+                let block = Grant::new(Position::lte(tti), Direction::Dl, prb);
+                tracker.push(&Grant { n_prb_cell: Some(50), ..block }.into());
+                tti += 1;
+            }
+            tti += if n == 5 { 1_200 } else { 300 };
+        }
+        let found = LegFindings { bursts: tracker.finish(), ..LegFindings::default() };
+        let (joined, _) = leg.join(Direction::Dl, found, Decided::ALL, &axis);
+        let unclear = joined.bursts.into_iter().filter(|burst| !burst.is_clear());
+        unclear.map(|burst| (burst.start_tti.0, burst.end_tti.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(unclear(None), [(1_524, 2_724)]);
+    assert_eq!(unclear(Some(-15_000)), [(1_524, 2_724)]);
+}

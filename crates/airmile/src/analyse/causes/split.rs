@@ -59,7 +59,7 @@ pub(in super::super) struct Split {
 }
 
 /// Above this part of a transfer, time in which it is not known what data waited for leaves its causes
-/// unknown (chosen here).
+/// unknown (chosen here), unless there is no report at all and it is not the radio either way.
 const MOST_UNGAUGED: f64 = 0.1;
 
 impl Split {
@@ -72,7 +72,7 @@ impl Split {
     ) -> Option<Self> {
         let dir = finding.dir;
         let report = &answer.report;
-        // What waited for capacity must be known; without any report, it may be all that waited.
+        // What waited for capacity must be known. Without any report it is not, but may not be the radio.
         let [limited_ms, granted_ms, ungauged_ms] = finding.counted_ms()?;
         let bounds_radio =
             report.evidence_counts.bsr_reports == 0 && finding.verdict == Verdict::NotRadio;
@@ -86,9 +86,17 @@ impl Split {
         let back = if is_download { Direction::Ul } else { Direction::Dl };
         let (mut data_queue, ack_queue) = (spans(dir), spans(back));
         let at = |(from, to): &(TtiIndex, TtiIndex)| (place.at(*from), place.at(*to));
+        let granted =
+            |known: usize| answer.silent.granted[known].iter().map(at).collect::<Vec<_>>();
         if granted_ms > ungauged_ms {
-            let granted: Vec<_> = answer.silent.granted.iter().map(at).collect();
-            data_queue = without_spans(&data_queue, &granted);
+            data_queue = without_spans(&data_queue, &granted(1));
+        }
+        if !is_download {
+            let ungauged = granted(0);
+            let unknown = |&(from_ns, to_ns)| RadioSpan { from_ns, to_ns, queued: false };
+            data_queue = without_spans(&data_queue, &ungauged);
+            data_queue.extend(ungauged.iter().map(unknown));
+            data_queue.sort_by_key(|span| span.from_ns);
         }
         let is_unclear = |burst: &Burst| burst.dir == Direction::Ul && !burst.is_clear();
         let has_samples = report.evidence_counts.buffer_samples > 0;
@@ -151,6 +159,7 @@ impl Split {
             Direction::Dl => link_bps(finding, usage, report),
             Direction::Ul => {
                 let bps = finding.burst_throughput_bps.zip(finding.throughput_time_ms);
+                let bps = bps.filter(|_| limited_ms > 0.0);
                 bps.map(|(bps, waited_ms)| bps * waited_ms / limited_ms)
             }
         };

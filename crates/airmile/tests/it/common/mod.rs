@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use airmile::codec::diag::{Deframer, Event};
 use airmile::{Diagnosis, Inputs, Progress, RadioOptions, diagnose};
 use airmile_testing::shared_files;
 
@@ -37,4 +38,21 @@ pub fn scenario_run(scenario: &str, dir: &Path) -> PathBuf {
     std::fs::write(&file, scenario).unwrap();
     airmile_lab::run_scenario(file.to_str().unwrap(), None, &out).unwrap();
     out
+}
+
+/// A modem log without the messages of some codes and times, in nanoseconds.
+pub fn without_messages(log: &[u8], is_left_out: impl Fn(u16, i64) -> bool) -> Vec<u8> {
+    let mut deframer = Deframer::new();
+    let mut kept = Vec::new();
+    for frame in log.split_inclusive(|byte| *byte == 0x7e) {
+        deframer.push(frame);
+        let mut is_kept = true;
+        while let Some(event) = deframer.poll() {
+            if let Event::Log(packet) = event {
+                is_kept = !is_left_out(packet.code, packet.at.ns);
+            }
+        }
+        kept.extend_from_slice(if is_kept { frame } else { &[] });
+    }
+    kept
 }

@@ -157,13 +157,22 @@ fn a_clock_that_stands_still_holds_a_limited_number() {
     }
 }
 
-/// Whether a silence of 6 s between two blocks is a hole, given what counters state before and after it.
-fn is_hole(before: Option<u64>, after: Option<u64>, why: &'static str) -> bool {
+/// What counters state of a carrier each: of the downlink, and of the uplink.
+type Counted = [Option<Vec<u64>>; 2];
+
+/// Whether a silence of 6 s between two blocks is a hole, given what counters state before and after it, and
+/// the bytes of the uplink's blocks before it.
+fn is_hole(counted: [Counted; 2], ul_bytes: u32, why: &'static str) -> bool {
     let (mut order, mut out) = (NrOrder::default(), Vec::new());
     let time = |ms: i64| NrSlot { frame: (ms / 10 % 1024) as u16, slot: 0, numerology: 1 };
-    let mut sink = |record: Record| out.push(matches!(record, Record::Hole(_)));
+    let mut sink = |record: Record| match record {
+        Record::Grant(grant) if grant.dir == Direction::Ul => {}
+        record => out.push(matches!(record, Record::Hole(_))),
+    };
     let mut written = None;
-    for (ms, received) in [(100, before), (6_100, after), (6_120, None), (9_000, None)] {
+    let [before, after] = counted;
+    let none = || Counted::default();
+    for (ms, counted) in [(100, before), (6_100, after), (6_120, none()), (9_000, none())] {
         let at = Stamp::modem(ms * SUBFRAME_NS);
         if let Some(last_ns) = written.replace(at.ns) {
             order.note_clock(last_ns, at.ns);
@@ -171,9 +180,18 @@ fn is_hole(before: Option<u64>, after: Option<u64>, why: &'static str) -> bool {
                 order.push_hole((last_ns, at.ns), why);
             }
         }
-        order.push(SlotBatch { at, last: Some(time(ms)) }, block(time(ms), 1));
+        let batch = SlotBatch { at, last: Some(time(ms)) };
+        order.push(batch, block(time(ms), 1));
+        if ms == 100 {
+            let tbs_bytes = Some(ul_bytes);
+            let grant = Grant::new(Position::default(), Direction::Ul, 4);
+            order.push_at(batch, time(ms), Grant { tbs_bytes, ..grant }.into());
+        }
         order.release(Some(at.ns), &mut sink);
-        received.into_iter().for_each(|bytes| order.note_received(bytes));
+        for (dir, carriers) in [Direction::Dl, Direction::Ul].into_iter().zip(counted) {
+            let carriers = carriers.map(|bytes| (0..).zip(bytes).collect());
+            carriers.into_iter().for_each(|bytes| order.note_bytes(dir, bytes));
+        }
     }
     order.release(None, &mut sink);
     // The hole is between the blocks around it.
@@ -185,6 +203,10 @@ fn is_hole(before: Option<u64>, after: Option<u64>, why: &'static str) -> bool {
 
 #[test]
 fn a_phone_that_received_nothing_in_a_silence_was_idle() {
+    let is_hole = |before: Option<u64>, after: Option<u64>, why| {
+        let of = |bytes: Option<u64>| [bytes.map(|bytes| vec![bytes]), None];
+        is_hole([of(before), of(after)], 0, why)
+    };
     assert!(!is_hole(Some(5_000_000), Some(5_000_400), "silence"));
     assert!(is_hole(Some(5_000_000), Some(5_900_000), "silence"));
     // Counters of another connection, and none.
@@ -192,4 +214,30 @@ fn a_phone_that_received_nothing_in_a_silence_was_idle() {
     assert!(is_hole(Some(5_000_000), None, "silence"));
     assert!(is_hole(None, Some(5_000_000), "silence"));
     assert!(is_hole(Some(5_000_000), Some(5_000_400), "damaged bytes"));
+}
+
+/// In 6 s of an upload of 0.8 Mbit/s the downlink carries 12.4 kB of acknowledgements.
+#[test]
+fn an_upload_in_a_silence_is_no_idle_time() {
+    let acks = |bytes: u64, sent: Option<u64>| [Some(vec![bytes]), sent.map(|bytes| vec![bytes])];
+    let by = |sent: [Option<u64>; 2], ul_bytes: u32| {
+        is_hole([acks(50_000, sent[0]), acks(62_400, sent[1])], ul_bytes, "silence")
+    };
+    assert!(by([Some(900_000), Some(1_500_000)], 100_000));
+    assert!(!by([Some(900_000), Some(901_000)], 100_000));
+    // Without the uplink's counters, its blocks before the silence show an upload.
+    assert!(by([None, None], 100_000));
+    assert!(!by([None, None], 3_000));
+    // Counters of the uplink that do not come again.
+    assert!(by([Some(900_000), None], 3_000));
+}
+
+#[test]
+fn a_released_carrier_hides_no_bytes_of_another() {
+    let counted = |bytes: &[u64]| [Some(bytes.to_vec()), None];
+    let lost = [counted(&[5_000_000, 600_000]), counted(&[5_600_100])];
+    assert!(is_hole(lost, 0, "silence"));
+    let added = |second: u64| [counted(&[5_000_000]), counted(&[5_000_100, second])];
+    assert!(!is_hole(added(0), 0, "silence"));
+    assert!(is_hole(added(600_000), 0, "silence"));
 }
