@@ -16,7 +16,7 @@ const LEAST_TEXT: usize = 16;
 
 /// What a column holds: how it becomes narrower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CellKind {
     /// Numbers, right-aligned: never shortened.
     Number,
     /// Identifiers: never shortened.
@@ -31,7 +31,7 @@ enum Kind {
 #[derive(Debug, Clone)]
 pub struct Column {
     name: &'static str,
-    kind: Kind,
+    kind: CellKind,
     /// Its place among the columns that a narrow terminal leaves out.
     goes: Option<u8>,
     /// The name in the lines in which it is printed.
@@ -41,26 +41,26 @@ pub struct Column {
 
 /// A column of right-aligned numbers.
 pub const fn number(name: &'static str) -> Column {
-    Column::new(name, Kind::Number)
+    Column::new(name, CellKind::Number)
 }
 
 /// A column of identifiers, which stay whole.
 pub const fn id(name: &'static str) -> Column {
-    Column::new(name, Kind::Id)
+    Column::new(name, CellKind::Id)
 }
 
 /// A column of paths or URLs, of which the end is kept.
 pub const fn name(name: &'static str) -> Column {
-    Column::new(name, Kind::Name)
+    Column::new(name, CellKind::Name)
 }
 
 /// A column of verdicts or sentences, which are wrapped.
 pub const fn text(name: &'static str) -> Column {
-    Column::new(name, Kind::Text)
+    Column::new(name, CellKind::Text)
 }
 
 impl Column {
-    const fn new(name: &'static str, kind: Kind) -> Self {
+    const fn new(name: &'static str, kind: CellKind) -> Self {
         Self { name, kind, goes: None, header: String::new(), cells: Vec::new() }
     }
 
@@ -86,9 +86,9 @@ impl Column {
     /// The width to which it can be narrowed.
     fn least(&self) -> usize {
         let least = match self.kind {
-            Kind::Number | Kind::Id => return self.width(),
-            Kind::Name => LEAST_NAME,
-            Kind::Text => {
+            CellKind::Number | CellKind::Id => return self.width(),
+            CellKind::Name => LEAST_NAME,
+            CellKind::Text => {
                 let longest = |cell: &String| unbroken(cell).split([' ', '\n']).map(letters).max();
                 self.cells.iter().filter_map(longest).max().unwrap_or(0).max(LEAST_TEXT)
             }
@@ -101,9 +101,9 @@ impl Column {
     fn shorten(&mut self, width: usize) {
         for cell in &mut self.cells {
             *cell = match self.kind {
-                Kind::Number | Kind::Id => continue,
-                Kind::Name => end_of(cell, width),
-                Kind::Text => lines(cell, width),
+                CellKind::Number | CellKind::Id => continue,
+                CellKind::Name => end_of(cell, width),
+                CellKind::Text => lines(cell, width),
             };
         }
     }
@@ -144,7 +144,7 @@ fn drawn(
     }
     for (index, (column, of)) in table.column_iter_mut().zip(&columns).enumerate() {
         column.set_padding((if index == 0 { 0 } else { 1 }, 1));
-        if of.kind == Kind::Number {
+        if of.kind == CellKind::Number {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -257,7 +257,7 @@ fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<&'static str> {
 fn next_to_go(columns: &[Column]) -> Option<usize> {
     let places = columns.iter().enumerate().filter_map(|(at, column)| Some((column.goes?, at)));
     let last = || {
-        let is_number = |at: &usize| columns.get(*at).is_some_and(|c| c.kind == Kind::Number);
+        let is_number = |at: &usize| columns.get(*at).is_some_and(|c| c.kind == CellKind::Number);
         (1..columns.len()).rev().find(is_number)
     };
     places.min().map(|(_, at)| at).or_else(last)

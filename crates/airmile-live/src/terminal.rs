@@ -153,14 +153,14 @@ const fn colour(verdict: Verdict) -> Color {
 fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer]) {
     let shown = usize::from(area.height.saturating_sub(3));
     let mut columns = [
-        Column::text("id"),
-        Column::text("start"),
-        Column::number("lasts"),
-        Column::number("bytes"),
-        Column::number("demand"),
-        Column::number("link"),
-        Column::text("verdict"),
-        Column::text("state"),
+        ViewColumn::text("id"),
+        ViewColumn::text("start"),
+        ViewColumn::number("lasts"),
+        ViewColumn::number("bytes"),
+        ViewColumn::number("demand"),
+        ViewColumn::number("link"),
+        ViewColumn::text("verdict"),
+        ViewColumn::text("state"),
     ];
     for transfer in transfers.iter().rev().take(shown) {
         let diagnosis = &transfer.diagnosis;
@@ -184,14 +184,14 @@ fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer])
 fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
     let shown = usize::from(area.height.saturating_sub(3));
     let mut columns = [
-        Column::text("server"),
-        Column::text("by"),
-        Column::number("lasts"),
-        Column::number("down"),
-        Column::number("down now"),
-        Column::number("up now"),
-        Column::number("RTT"),
-        Column::number("again"),
+        ViewColumn::text("server"),
+        ViewColumn::text("by"),
+        ViewColumn::number("lasts"),
+        ViewColumn::number("down"),
+        ViewColumn::number("down now"),
+        ViewColumn::number("up now"),
+        ViewColumn::number("RTT"),
+        ViewColumn::number("again"),
     ];
     for flow in passing.view.flows.iter().take(shown) {
         let rate = |bps: Option<f64>| bps.map_or_else(|| "-".to_owned(), mbps);
@@ -230,13 +230,13 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     let shown = usize::from(area.height.saturating_sub(3));
     let bursts = now.last_bursts(SHOWN_BURSTS);
     let mut columns = [
-        Column::text("dir"),
-        Column::text("start"),
-        Column::number("lasts"),
-        Column::number("bytes"),
-        Column::number("rate"),
-        Column::text("ended"),
-        Column::text("state"),
+        ViewColumn::text("dir"),
+        ViewColumn::text("start"),
+        ViewColumn::number("lasts"),
+        ViewColumn::number("bytes"),
+        ViewColumn::number("rate"),
+        ViewColumn::text("ended"),
+        ViewColumn::text("state"),
     ];
     for live in bursts.into_iter().rev().take(shown) {
         let burst: &LiveBurst = live;
@@ -260,7 +260,7 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
 }
 
 /// A column, as wide as its content.
-struct Column {
+struct ViewColumn {
     name: &'static str,
     is_number: bool,
     cells: Vec<(String, Color)>,
@@ -269,7 +269,7 @@ struct Column {
 /// Minimum width of a text of which the end is cut (chosen here: a server's own name).
 const LEAST_TEXT: usize = 12;
 
-impl Column {
+impl ViewColumn {
     const fn text(name: &'static str) -> Self {
         Self { name, is_number: false, cells: Vec::new() }
     }
@@ -295,7 +295,7 @@ const VERDICT: usize = 6;
 
 /// Adds a row; cells are coloured by their index.
 fn add_row<const N: usize, const M: usize>(
-    columns: &mut [Column; N],
+    columns: &mut [ViewColumn; N],
     cells: [String; N],
     coloured: [(usize, Color); M],
 ) {
@@ -311,12 +311,12 @@ fn draw_table<const N: usize>(
     frame: &mut Frame<'_>,
     area: Rect,
     mut title: String,
-    columns: [Column; N],
+    columns: [ViewColumn; N],
     may_go: &[&str],
 ) {
     let mut columns = Vec::from(columns);
     let inner = usize::from(area.width.saturating_sub(2));
-    let over = |columns: &[Column]| {
+    let over = |columns: &[ViewColumn]| {
         let total: usize = columns.iter().map(|column| column.width() + 1).sum();
         total.saturating_sub(inner + 1)
     };
@@ -330,7 +330,7 @@ fn draw_table<const N: usize>(
     if !left_out.is_empty() {
         title.push_str(&format!("(without {}) ", left_out.join(", ")));
     }
-    let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    let mut widths: Vec<usize> = columns.iter().map(ViewColumn::width).collect();
     let over = over(&columns);
     if let Some(first) = widths.first_mut().filter(|_| over > 0) {
         *first = first.saturating_sub(over).max(LEAST_TEXT.min(*first));
