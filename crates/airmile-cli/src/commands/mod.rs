@@ -83,7 +83,7 @@ struct Times {
 
 impl Times {
     fn of(times_us: impl Iterator<Item = i64>) -> Self {
-        let mut dates: Vec<String> = times_us.map(|us| date(us)).collect();
+        let mut dates: Vec<String> = times_us.map(date).collect();
         dates.dedup();
         let any = !dates.is_empty();
         Self { date: dates.pop().filter(|_| dates.is_empty()), any }
