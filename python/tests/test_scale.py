@@ -145,6 +145,16 @@ def test_a_capture_is_cut_at_records(
     assert rows(out) == rows(whole)
 
 
+def test_captures_are_read_in_order_of_time(
+    here: list[str], captures: Path, whole: am.PacketReport, tmp_path: Path
+) -> None:
+    """As a shell orders the names of a ring: 1, 10, 2."""
+    shuffled = [captures / f"{n}.pcap" for n in (3, 0, 8, 1, 7, 2, 6, 5, 4)]
+    check(whole, am.packets(shuffled, threads=1))
+    ask = _front.packets_ask(shuffled)
+    check(whole, _run.report(ask, "ray", str(tmp_path), buckets=3))
+
+
 def test_a_wrong_cut_is_read_again_as_a_whole(
     here: list[str], whole: am.PacketReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

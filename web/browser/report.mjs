@@ -19,7 +19,10 @@ const background = (page) =>
   page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 
 await check("the verdict is first", {}, async (page) => {
-  assert.equal(await page.locator(".says").textContent(), answer.session.says);
+  // Numbers stay on one line with their units.
+  const says = await page.locator(".says").textContent();
+  assert.equal(says.replaceAll("\u00a0", " "), answer.session.says);
+  assert.doesNotMatch(says, /\d %/);
   const shown = await page.locator("#verdict .badge").textContent();
   assert.equal(shown, answer.session.verdict.replaceAll("_", " "));
   const n = answer.transfers.length;
@@ -84,7 +87,7 @@ await check("evidence links to its place", {}, async (page) => {
   await changes(page, before);
   assert.equal(await page.evaluate(() => document.activeElement?.id), "timeline-plots");
   // The span with a margin.
-  const ms = Number(/: (\d+) ms/.exec(words)[1]);
+  const ms = Number(/: (\d+)\sms/.exec(words)[1]);
   const shown = /\(([\d.]+) (ms|s) of /.exec(await summary(page));
   const shownMs = Number(shown[1]) * (shown[2] === "s" ? 1000 : 1);
   assert.ok(shownMs >= ms && shownMs < ms * 1.3 + 20, `${ms} in ${shownMs}`);

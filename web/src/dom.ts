@@ -1,5 +1,7 @@
 /** Creates elements; text is never parsed as markup. */
 
+import { unbroken } from "./format";
+
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | ((event: Event) => void)>;
 
@@ -24,9 +26,9 @@ export function append(element: Element, children: Child[]): void {
   }
 }
 
-/** Text in which `backticks` mark code. */
+/** Text in which `backticks` mark code; numbers stay on one line with their units. */
 export function prose(text: string): Node[] {
-  const parts = text.split("`");
+  const parts = unbroken(text).split("`");
   return parts.map((part, i) =>
     i % 2 === 1 && i < parts.length - 1 ? h("code", {}, part) : document.createTextNode(part),
   );

@@ -107,5 +107,5 @@ export function words(name: string): string {
 
 /** Keeps the numbers of a sentence on one line with their units. */
 export function unbroken(text: string): string {
-  return text.replace(/(\d) (?=(?:ms|s|min|h|[kMG]?B|%|[kM]?bit\/s)(?![A-Za-z]))/g, `$1${NBSP}`);
+  return text.replace(/(\d) (?=(?:ms|s|min|h|[kKMG]?B|%|[kMG]?bit\/s|dBm?|[kMG]?Hz|PRBs?|TTIs)(?![A-Za-z]))/g, `$1${NBSP}`);
 }

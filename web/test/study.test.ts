@@ -142,6 +142,7 @@ describe("the summary", () => {
   });
 
   it("keeps numbers and units on a line", () => {
+    expect(unbroken("RSRP -96 dBm in 50 PRBs")).toBe("RSRP -96\u00a0dBm in 50\u00a0PRBs");
     expect(unbroken("from 42 ms to 1.5 s of 3 segments")).toBe("from 42\u00a0ms to 1.5\u00a0s of 3 segments");
   });
 });

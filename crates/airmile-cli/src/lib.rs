@@ -85,12 +85,22 @@ fn run_parsed(cli: &Cli) -> u8 {
                 return 0;
             }
             output::error(&error);
-            match error.downcast_ref::<Error>() {
-                Some(Error::Option(_)) => 2,
-                _ => 3,
-            }
+            if is_usage(&error) { 2 } else { 3 }
         }
     }
+}
+
+/// Whether other arguments would avoid an error.
+fn is_usage(error: &anyhow::Error) -> bool {
+    #[cfg(feature = "network")]
+    {
+        use airmile_host::http::HttpError;
+        let of_server = error.downcast_ref::<HttpError>();
+        if matches!(of_server, Some(HttpError::NoToken(_) | HttpError::WeakToken)) {
+            return true;
+        }
+    }
+    matches!(error.downcast_ref::<Error>(), Some(Error::Option(_) | Error::NoScenario { .. }))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -12,7 +12,7 @@ use airmile_host::command::{Colour, print_coloured, to_stderr};
 use anyhow::Result;
 
 use crate::args::Global;
-pub use crate::table::table;
+pub use crate::table::{id, name, number, table, text};
 use crate::table::{stderr_width, terminal_width, wrapped};
 
 /// Warnings shown per file without `-v`.

@@ -1,37 +1,131 @@
 //! Tables that fit a terminal without breaking words or digits.
 
 use std::io::IsTerminal;
-use std::ops::Range;
 
 use airmile::model::printable;
+use airmile_host::format::unbroken;
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Minimum width of a text column (chosen here: the end of a URL, which differs between the
-/// requests of a page).
-const LEAST_TEXT: usize = 12;
-/// The letters of a name that are worth showing after its identifier (chosen here).
-const LEAST_NAME: usize = 4;
-/// A text of this many words is a sentence (chosen here: more than an identifier and a URL).
-const LEAST_WORDS: usize = 4;
+/// Minimum width of a name (chosen here: the end of a URL, which differs between the requests of
+/// a page).
+const LEAST_NAME: usize = 12;
+/// Maximum width of a URL in a table of any width (chosen here: a line of a terminal).
+pub(crate) const MOST_LETTERS: usize = 80;
+/// Minimum width of a text, if its words are shorter (chosen here: two words of a verdict).
+const LEAST_TEXT: usize = 16;
 
-/// A table with right-aligned numbers; `left` columns are text. Columns without any value are
-/// omitted. On a terminal, sentences are wrapped and names shortened at their start, and then
-/// columns of numbers omitted from the right, the last one (a confidence) after the others, until the
-/// table fits; a pipe or file gets all.
-pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
-    let shown = |cell: String| printable(&cell).into_owned();
-    let mut columns: Vec<Column> = header
-        .iter()
-        .enumerate()
-        .map(|(at, name)| Column {
-            name: (*name).to_owned(),
-            is_text: left.contains(&at),
-            cells: Vec::with_capacity(rows.len()),
-        })
-        .collect();
+/// What a column holds: how it becomes narrower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CellKind {
+    /// Numbers, right-aligned: never shortened.
+    Number,
+    /// Identifiers: never shortened.
+    Id,
+    /// Paths and URLs: shortened at their start.
+    Name,
+    /// Verdicts and sentences: wrapped between words.
+    Text,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub struct Column {
+    name: &'static str,
+    kind: CellKind,
+    /// Its place among the columns that a narrow terminal leaves out.
+    goes: Option<u8>,
+    /// The name in the lines in which it is printed.
+    header: String,
+    cells: Vec<String>,
+}
+
+/// A column of right-aligned numbers.
+pub const fn number(name: &'static str) -> Column {
+    Column::new(name, CellKind::Number)
+}
+
+/// A column of identifiers, which stay whole.
+pub const fn id(name: &'static str) -> Column {
+    Column::new(name, CellKind::Id)
+}
+
+/// A column of paths or URLs, of which the end is kept.
+pub const fn name(name: &'static str) -> Column {
+    Column::new(name, CellKind::Name)
+}
+
+/// A column of verdicts or sentences, which are wrapped.
+pub const fn text(name: &'static str) -> Column {
+    Column::new(name, CellKind::Text)
+}
+
+impl Column {
+    const fn new(name: &'static str, kind: CellKind) -> Self {
+        Self { name, kind, goes: None, header: String::new(), cells: Vec::new() }
+    }
+
+    /// A narrow terminal may leave it out, as the `place`-th: the least useful is the first.
+    pub fn goes(mut self, place: u8) -> Self {
+        self.goes = Some(place);
+        self
+    }
+
+    fn width(&self) -> usize {
+        let lines = self.cells.iter().flat_map(|cell| cell.split('\n'));
+        lines.chain(self.header.split('\n')).map(letters).max().unwrap_or(0)
+    }
+
+    /// Breaks the header between words as far as the cells are narrower.
+    fn wrap_header(&mut self) {
+        let words = self.name.split(' ').map(letters);
+        let cells = self.cells.iter().map(|cell| letters(cell));
+        let width = words.chain(cells).max().unwrap_or(0);
+        self.header = lines(self.name, width);
+    }
+
+    /// The width to which it can be narrowed.
+    fn least(&self) -> usize {
+        let least = match self.kind {
+            CellKind::Number | CellKind::Id => return self.width(),
+            CellKind::Name => LEAST_NAME,
+            CellKind::Text => {
+                let longest = |cell: &String| unbroken(cell).split([' ', '\n']).map(letters).max();
+                self.cells.iter().filter_map(longest).max().unwrap_or(0).max(LEAST_TEXT)
+            }
+        };
+        let header = self.header.split('\n').map(letters).max().unwrap_or(0);
+        least.max(header).min(self.width())
+    }
+
+    /// Narrows a name or text to `width` letters.
+    fn shorten(&mut self, width: usize) {
+        for cell in &mut self.cells {
+            *cell = match self.kind {
+                CellKind::Number | CellKind::Id => continue,
+                CellKind::Name => end_of(cell, width),
+                CellKind::Text => lines(cell, width),
+            };
+        }
+    }
+}
+
+/// A table. Columns without any value are omitted. On a terminal, headers and texts are wrapped and
+/// names shortened; columns that [may go](Column::goes) are left out only where that is not enough,
+/// and then a line below the table names them. A pipe or file gets all.
+pub fn table(columns: impl IntoIterator<Item = Column>, rows: Vec<Vec<String>>) -> String {
+    drawn(columns, rows, terminal_width())
+}
+
+/// The table at a width.
+fn drawn(
+    columns: impl IntoIterator<Item = Column>,
+    rows: Vec<Vec<String>>,
+    width: Option<usize>,
+) -> String {
+    let mut columns: Vec<Column> = columns.into_iter().collect();
     for row in rows {
         for (column, cell) in columns.iter_mut().zip(row) {
-            column.cells.push(shown(cell));
+            column.cells.push(printable(&cell).into_owned());
         }
     }
     let mut first = true;
@@ -39,24 +133,30 @@ pub fn table(header: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String 
         let is_first = std::mem::take(&mut first);
         is_first || column.cells.is_empty() || column.cells.iter().any(|cell| cell != "-")
     });
+    columns.iter_mut().for_each(|column| column.header = column.name.to_owned());
+    let left_out = width.map_or_else(Vec::new, |width| fit(&mut columns, width));
     let mut table = Table::new();
-    if let Some(width) = terminal_width() {
-        fit(&mut columns, width);
-    }
-    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-    table.load_style(presets::NOTHING).set_header(names);
+    let headers: Vec<&str> = columns.iter().map(|column| column.header.as_str()).collect();
+    table.load_style(presets::NOTHING).set_header(headers);
     let n = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     for at in 0..n {
         table.add_row(columns.iter().map(|column| column.cells.get(at).map_or("", |cell| cell)));
     }
     for (index, (column, of)) in table.column_iter_mut().zip(&columns).enumerate() {
         column.set_padding((if index == 0 { 0 } else { 1 }, 1));
-        if !of.is_text {
+        if of.kind == CellKind::Number {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
     let lines: Vec<String> = table.lines().map(|l| l.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
+    let note = match left_out.as_slice() {
+        [] => String::new(),
+        names => {
+            let text = format!("(Without {}: `| cat` shows all columns.)", names.join(", "));
+            width.map_or_else(String::new, |width| wrapped(&text, width) + "\n")
+        }
+    };
+    lines.join("\n") + "\n" + &note
 }
 
 /// The width of the terminal; `None` if standard output is a pipe or file.
@@ -71,69 +171,32 @@ pub(crate) fn stderr_width() -> Option<usize> {
     width.map(usize::from).filter(|width| *width > 0)
 }
 
-struct Column {
-    name: String,
-    is_text: bool,
-    cells: Vec<String>,
-}
-
-impl Column {
-    fn width(&self) -> usize {
-        let lines = self.cells.iter().flat_map(|cell| cell.split('\n'));
-        lines.map(|line| line.chars().count()).chain([self.name.chars().count()]).max().unwrap_or(0)
-    }
-
-    /// The width to which it can be shortened. The words of a verdict stay whole, but not those of the
-    /// first column.
-    fn least(&self, is_first: bool) -> usize {
-        let plain = self.cells.iter().filter(|cell| !is_first && !cell.contains('/'));
-        let words = plain.flat_map(|cell| cell.split_whitespace());
-        let longest = words.map(|word| word.chars().count()).max().unwrap_or(0);
-        LEAST_TEXT.max(self.name.chars().count()).max(longest)
-    }
-
-    /// Wraps its sentences and verdicts, and keeps the ends of its names, at `width` letters.
-    fn shorten(&mut self, width: usize, is_first: bool) {
-        for cell in &mut self.cells {
-            let is_verdict = !is_first && !cell.contains('/');
-            let is_text = is_verdict || cell.split_whitespace().count() >= LEAST_WORDS;
-            *cell = if is_text { lines(cell, width) } else { name_in(cell, width) };
-        }
-    }
-}
-
-/// A name in at most `width` letters: the end of it, after an identifier if there is room for both.
-fn name_in(text: &str, width: usize) -> String {
-    let parts = text.split_once(' ').map(|(id, name)| (id, name, id.chars().count() + 1));
-    match parts.filter(|(_, _, before)| before + LEAST_NAME <= width) {
-        Some((id, name, before)) => format!("{id} {}", end_of(name, width - before)),
-        None => end_of(text, width),
-    }
-}
-
-/// A sentence in lines of at most `width` letters, broken between words.
+/// A sentence in lines of at most `width` letters, broken between words; a longer word keeps its end.
 fn lines(text: &str, width: usize) -> String {
-    let words: Vec<String> = text.split_whitespace().map(|word| end_of(word, width)).collect();
+    let whole = unbroken(text);
+    let words: Vec<String> =
+        whole.split([' ', '\n']).filter(|w| !w.is_empty()).map(|w| end_of(w, width)).collect();
     wrapped(&words.join(" "), width)
 }
 
-/// Breaks lines between words at a width, and indents what continues an item of a list. Rows of
-/// tables, which fit already, and words that are longer stay whole.
+/// Breaks lines between words at a width, never between a number and its unit, and indents what
+/// continues an item of a list. Rows of tables, which fit already, and words that are longer stay
+/// whole.
 pub fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     for line in text.split_inclusive('\n') {
         let body = line.trim_start_matches(' ');
         let indent = line.len() - body.len();
         let is_row = body.trim_end().contains("  ");
-        if line.trim_end().chars().count() <= width || is_row {
+        if letters(line.trim_end()) <= width || is_row {
             out.push_str(line);
             continue;
         }
         let hanging = if body.starts_with("- ") { indent + 2 } else { indent };
         let mut used = indent;
         out.push_str(&" ".repeat(indent));
-        for (n, word) in body.split_whitespace().enumerate() {
-            let letters = word.chars().count();
+        for (n, word) in unbroken(body.trim_end()).split(' ').enumerate() {
+            let letters = letters(word);
             if n > 0 && used + 1 + letters > width {
                 out.push('\n');
                 out.push_str(&" ".repeat(hanging));
@@ -147,12 +210,13 @@ pub fn wrapped(text: &str, width: usize) -> String {
         }
         out.push_str(if line.ends_with('\n') { "\n" } else { "" });
     }
-    out
+    // For who copies a line.
+    out.replace('\u{a0}', " ")
 }
 
 /// The end of a text, by which paths and URLs differ, in at most `width` characters.
 pub(crate) fn end_of(text: &str, width: usize) -> String {
-    let count = text.chars().count();
+    let count = letters(text);
     if count <= width {
         return text.to_owned();
     }
@@ -160,76 +224,122 @@ pub(crate) fn end_of(text: &str, width: usize) -> String {
     std::iter::once('…').chain(end).collect()
 }
 
-/// Total width, with two spaces between columns.
-fn total(columns: &[Column]) -> usize {
-    columns.iter().map(|column| column.width() + 2).sum::<usize>().saturating_sub(2)
+fn letters(text: &str) -> usize {
+    text.chars().count()
 }
 
-fn fit(columns: &mut Vec<Column>, width: usize) {
-    while let Some(over) = total(columns).checked_sub(width + 1).map(|more| more + 1) {
-        let texts = columns.iter_mut().enumerate().filter(|(_, column)| column.is_text);
-        let texts = texts.map(|(at, column)| (column.least(at == 0), at == 0, column));
-        let shortened = texts.filter(|(least, _, column)| column.width() > *least);
-        match shortened.max_by_key(|(.., column)| column.width()) {
-            Some((least, is_first, column)) => {
-                let to = column.width().saturating_sub(over).max(least);
-                column.shorten(to, is_first);
-            }
-            None => {
-                let numbers = |of: Range<usize>| {
-                    of.rev().find(|at| columns.get(*at).is_some_and(|column| !column.is_text))
-                };
-                let last = columns.len().saturating_sub(1);
-                match numbers(1..last).or_else(|| numbers(1.max(last)..columns.len())) {
-                    Some(at) => drop(columns.remove(at)),
-                    None => return,
-                }
-            }
-        }
+/// Total width, with two spaces between columns.
+fn total(columns: &[Column], width: fn(&Column) -> usize) -> usize {
+    columns.iter().map(|column| width(column) + 2).sum::<usize>().saturating_sub(2)
+}
+
+/// Makes columns fit, and returns the names of those left out.
+fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<&'static str> {
+    if total(columns, Column::width) <= width {
+        return Vec::new();
     }
+    columns.iter_mut().for_each(Column::wrap_header);
+    let mut left_out = Vec::new();
+    while total(columns, Column::least) > width {
+        let Some(at) = next_to_go(columns) else { break };
+        left_out.push(columns.remove(at).name);
+    }
+    while let Some(over) = total(columns, Column::width).checked_sub(width).filter(|n| *n > 0) {
+        let texts = columns.iter_mut().filter(|column| column.width() > column.least());
+        let Some(widest) = texts.max_by_key(|column| column.width()) else { break };
+        let to = widest.width().saturating_sub(over).max(widest.least());
+        widest.shorten(to);
+    }
+    left_out
+}
+
+/// The least useful column; on a very narrow terminal, the last one with numbers.
+fn next_to_go(columns: &[Column]) -> Option<usize> {
+    let places = columns.iter().enumerate().filter_map(|(at, column)| Some((column.goes?, at)));
+    let last = || {
+        let is_number = |at: &usize| columns.get(*at).is_some_and(|c| c.kind == CellKind::Number);
+        (1..columns.len()).rev().find(is_number)
+    };
+    places.min().map(|(_, at)| at).or_else(last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn row(cells: &[&str]) -> Vec<String> {
+        cells.iter().map(|cell| (*cell).to_owned()).collect()
+    }
+
     #[test]
     fn a_column_without_a_value_is_left_out() {
-        let rows = vec![vec!["x".into(), "-".into(), "1".into()]];
-        assert_eq!(table(&["a", "b", "c"], &[0], rows), "a  c\nx  1\n");
+        let columns = [id("a"), number("b"), number("c")];
+        assert_eq!(drawn(columns, vec![row(&["x", "-", "1"])], None), "a  c\nx  1\n");
     }
 
     #[test]
     fn a_cell_stays_in_its_row() {
-        let shown = table(&["a"], &[0], vec![vec!["x\nVerdict: radio\u{1b}[2J".into()]]);
+        let shown = drawn([id("a")], vec![row(&["x\nVerdict: radio\u{1b}[2J"])], None);
         assert_eq!(shown, "a\nx\\nVerdict: radio\\u{1b}[2J\n");
     }
 
+    /// Headers are wrapped first, then names and verdicts are narrowed; then columns go, the least
+    /// useful first. Ids and digits stay whole.
     #[test]
     fn a_table_fits_without_broken_words_or_digits() {
-        let column = |name: &str, is_text, cell: &str| Column {
-            name: name.into(),
-            is_text,
-            cells: vec![cell.into()],
+        let check = |width: usize, expected: &str| {
+            let columns = [
+                id("id"),
+                name("what").goes(2),
+                number("duration ms").goes(1),
+                number("link demand"),
+                text("verdict (confidence)"),
+            ];
+            let rows = vec![row(&[
+                "page-11",
+                "/a/long/way/to/an/image",
+                "123456",
+                "7 %",
+                "not radio (99 %)",
+            ])];
+            let shown = drawn(columns, rows, Some(width));
+            let fits = shown.lines().all(|line| letters(line) <= width);
+            assert!(fits, "{width}: {shown}");
+            assert_eq!(shown, expected, "{width}: {shown}");
         };
-        let of = || {
-            vec![
-                column("id", true, "https://a.example/a/long/way/to/an/image.png"),
-                column("ms", false, "123456"),
-                column("verdict", true, "radio"),
-                column("confidence", false, "99 %"),
-            ]
-        };
-        let shown = |width: usize| {
-            let mut columns = of();
-            fit(&mut columns, width);
-            let cells = columns.iter().map(|one| one.cells[0].clone()).collect::<Vec<_>>();
-            (total(&columns) <= width, cells.join(" "))
-        };
-        assert_eq!(shown(80).1, "https://a.example/a/long/way/to/an/image.png 123456 radio 99 %");
-        assert_eq!(shown(50), (true, "…/way/to/an/image.png 123456 radio 99 %".into()));
-        assert_eq!(shown(33), (true, "…n/image.png radio 99 %".into()));
-        assert_eq!(shown(32), (true, "…n/image.png radio".into()));
+        check(
+            90,
+            "id       what                     duration ms  link demand  verdict (confidence)\n\
+             page-11  /a/long/way/to/an/image       123456          7 %  not radio (99 %)\n",
+        );
+        check(
+            74,
+            "id       what                     duration    link  verdict\n\
+             \u{20}                                       ms  demand  (confidence)\n\
+             page-11  /a/long/way/to/an/image    123456     7 %  not radio (99 %)\n",
+        );
+        check(
+            57,
+            "id       what          duration    link  verdict\n\
+             \u{20}                            ms  demand  (confidence)\n\
+             page-11  …to/an/image    123456     7 %  not radio (99 %)\n",
+        );
+        check(
+            47,
+            "id       what            link  verdict\n\
+             \u{20}                      demand  (confidence)\n\
+             page-11  …to/an/image     7 %  not radio (99 %)\n\
+             (Without duration ms: `| cat` shows all\n\
+             columns.)\n",
+        );
+        check(
+            35,
+            "id         link  verdict\n\
+             \u{20}        demand  (confidence)\n\
+             page-11     7 %  not radio (99 %)\n\
+             (Without duration ms, what: `| cat`\n\
+             shows all columns.)\n",
+        );
     }
 
     #[test]
@@ -242,27 +352,20 @@ mod tests {
         check("id     ms    verdict of a row\n", "id     ms    verdict of a row\n");
         check("see https://a.example/a/long/path\n", "see\nhttps://a.example/a/long/path\n");
         check("é é é é é é é é é é é\n", "é é é é é é é é é é\né\n");
+        check("empty for the whole 96 % of it\n", "empty for the whole\n96 % of it\n");
     }
 
     #[test]
     fn sentences_are_wrapped_and_words_stay_whole() {
-        let text = |name: &str, cell: &str| Column {
-            name: name.into(),
-            is_text: true,
-            cells: vec![cell.into()],
-        };
-        assert_eq!(name_in("page-9 /page/0/8?…", 14), "page-9 …/0/8?…");
-        let mut columns = vec![
-            text("scenario", "idle"),
-            text("what it shows", "three small exchanges, each from idle"),
-            text("verdict", "receive_window"),
-        ];
-        fit(&mut columns, 50);
-        let cells = columns.iter().map(|one| one.cells[0].as_str()).collect::<Vec<_>>();
-        assert_eq!(cells, ["idle", "three small exchanges,\neach from idle", "receive_window"]);
-        let mut verdict = text("verdict", "loss recovery (congestion)");
-        assert_eq!(verdict.least(false), "(congestion)".len());
-        verdict.shorten(13, false);
-        assert_eq!(verdict.cells, ["loss recovery\n(congestion)"]);
+        let columns = [id("scenario"), text("what it shows"), text("verdict")];
+        let rows = vec![row(&["idle", "three small exchanges, each from idle", "receive_window"])];
+        let expected = "scenario  what it shows           verdict\n\
+                        idle      three small exchanges,  receive_window\n\
+                        \u{20}         each from idle\n";
+        assert_eq!(drawn(columns, rows, Some(50)), expected);
+        assert_eq!(
+            lines("loss recovery (congestion) 90 %", 13),
+            "loss recovery\n(congestion)\n90 %"
+        );
     }
 }

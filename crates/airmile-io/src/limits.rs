@@ -160,6 +160,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Where nothing was found, by the options that were given: for messages.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        match (self.from, self.to) {
+            (None, None) => "",
+            (Some(_), None) => " from --from on",
+            (None, Some(_)) => " before --to",
+            (Some(_), Some(_)) => " between --from and --to",
+        }
+    }
+
     /// Checks their order, where both are given in the same way.
     ///
     /// # Errors

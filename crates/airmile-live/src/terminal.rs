@@ -1,13 +1,12 @@
 //! The view on a terminal: the verdict first, then transfers and bursts.
 
 use std::io;
-use std::ops::Range;
 use std::time::Duration;
 
 use airmile::format_utc;
 use airmile::live::{LiveBurst, LiveTransfer, State};
 use airmile::model::{Verdict, confidence_percent};
-use airmile_host::format::{mbps, size};
+use airmile_host::format::{mbps, size, unbroken};
 use airmile_host::source::SourceState;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -103,9 +102,12 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     }
     let view = &now.view;
     let intake = &view.intake;
-    let clock = intake.last_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 1));
-    let mut facts =
-        vec![format!("log time {clock}"), format!("{} frames", intake.frames), size(intake.bytes)];
+    let clock = intake.last_us.map_or_else(|| "-".to_owned(), |us| date_and_time(us, 1));
+    let mut facts = vec![
+        format!("log time {clock} UTC"),
+        format!("{} frames", intake.frames),
+        size(intake.bytes),
+    ];
     if intake.bad_frames > 0 {
         facts.push(format!("{} bad frames", intake.bad_frames));
     }
@@ -130,8 +132,10 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     let session = &now.view.session;
     let words = format!("{} ({:.0} % sure)", session.says, confidence_percent(session.confidence));
     let words = if session.verdict == Verdict::Unknown { session.says.clone() } else { words };
-    let text = Paragraph::new(words).style(Style::new().fg(colour(session.verdict)).bold());
-    let title = format!(" {} transfers ", now.view.transfers.len());
+    let text =
+        Paragraph::new(unbroken(&words)).style(Style::new().fg(colour(session.verdict)).bold());
+    let n = now.view.transfers.len();
+    let title = format!(" {n} transfer{} ", if n == 1 { "" } else { "s" });
     let block = Block::bordered().title(" So far ").title_bottom(title);
     frame.render_widget(text.wrap(Wrap { trim: true }).block(block), area);
 }
@@ -148,46 +152,61 @@ const fn colour(verdict: Verdict) -> Color {
 
 fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer]) {
     let shown = usize::from(area.height.saturating_sub(3));
-    let rows = transfers.iter().rev().take(shown).map(|transfer| {
+    let mut columns = [
+        ViewColumn::text("id"),
+        ViewColumn::text("start"),
+        ViewColumn::number("lasts"),
+        ViewColumn::number("bytes"),
+        ViewColumn::number("demand"),
+        ViewColumn::number("link"),
+        ViewColumn::text("verdict"),
+        ViewColumn::text("state"),
+    ];
+    for transfer in transfers.iter().rev().take(shown) {
         let diagnosis = &transfer.diagnosis;
         let m = &diagnosis.finding;
-        let verdict = Cell::from(diagnosis.verdict.to_string()).fg(colour(diagnosis.verdict));
-        Row::new([
-            Cell::from(diagnosis.id.clone()),
-            Cell::from(m.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 1))),
-            right(format!("{:.1} s", m.duration_ms / 1e3)),
-            right(m.bytes.map_or_else(|| "-".to_owned(), size)),
-            right(m.link_demand.map_or_else(|| "-".to_owned(), |d| format!("{:.0} %", d * 100.0))),
-            right(m.link_throughput_bps.map_or_else(|| "-".to_owned(), mbps)),
-            verdict,
-            Cell::from(state_words(transfer.state)),
-        ])
-    });
-    let widths = [8, 11, 9, 10, 7, 9, 10, 10].map(Constraint::Length);
-    let header = ["id", "start", "lasts", "bytes", "demand", "link", "verdict", ""];
-    let table = Table::new(rows, widths)
-        .header(heading(&header, 2..6))
-        .block(Block::bordered().title(" Transfers, the last first "));
-    frame.render_widget(table, area);
+        let cells = [
+            diagnosis.id.clone(),
+            m.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 1)),
+            format!("{:.1} s", m.duration_ms / 1e3),
+            m.bytes.map_or_else(|| "-".to_owned(), size),
+            m.link_demand.map_or_else(|| "-".to_owned(), |d| format!("{:.0} %", d * 100.0)),
+            m.link_throughput_bps.map_or_else(|| "-".to_owned(), mbps),
+            diagnosis.verdict.to_string(),
+            state_words(transfer.state).to_owned(),
+        ];
+        add_row(&mut columns, cells, [(VERDICT, colour(diagnosis.verdict))]);
+    }
+    let title = " Transfers, the last first ".to_owned();
+    draw_table(frame, area, title, columns, &["lasts", "state", "start", "bytes"]);
 }
 
 fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
     let shown = usize::from(area.height.saturating_sub(3));
-    let rows = passing.view.flows.iter().take(shown).map(|flow| {
-        let rate = |bps: Option<f64>| right(bps.map_or_else(|| "-".to_owned(), mbps));
-        Row::new([
-            Cell::from(flow.server_name.clone().unwrap_or_else(|| flow.server.clone())),
-            Cell::from(flow.application.clone().unwrap_or_else(|| flow.protocol.to_string())),
-            right(format!("{:.1} s", flow.duration_ms / 1e3)),
-            right(size(flow.dl_bytes)),
+    let mut columns = [
+        ViewColumn::text("server"),
+        ViewColumn::text("by"),
+        ViewColumn::number("lasts"),
+        ViewColumn::number("down"),
+        ViewColumn::number("down now"),
+        ViewColumn::number("up now"),
+        ViewColumn::number("RTT"),
+        ViewColumn::number("again"),
+    ];
+    for flow in passing.view.flows.iter().take(shown) {
+        let rate = |bps: Option<f64>| bps.map_or_else(|| "-".to_owned(), mbps);
+        let cells = [
+            flow.server_name.clone().unwrap_or_else(|| flow.server.clone()),
+            flow.application.clone().unwrap_or_else(|| flow.protocol.to_string()),
+            format!("{:.1} s", flow.duration_ms / 1e3),
+            size(flow.dl_bytes),
             rate(flow.dl_bps),
             rate(flow.ul_bps),
-            right(flow.path_rtt_ms().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"))),
-            right((flow.dl_retx + flow.ul_retx).to_string()),
-        ])
-    });
-    let widths = [24, 8, 9, 9, 11, 11, 8, 6].map(Constraint::Length);
-    let header = ["server", "", "lasts", "down", "down now", "up now", "RTT", "again"];
+            flow.path_rtt_ms().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms")),
+            (flow.dl_retx + flow.ul_retx).to_string(),
+        ];
+        add_row(&mut columns, cells, []);
+    }
     let (view, interface) = (&passing.view, &passing.interface);
     let mut title = match &interface.state {
         SourceState::Waiting(why) => format!(" {}: waiting ({why}) ", interface.name),
@@ -204,51 +223,132 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
     if passing.dropped > 0 {
         title += &format!(" {} packets dropped ", passing.dropped);
     }
-    let table = Table::new(rows, widths)
-        .header(heading(&header, 2..8))
-        .block(Block::bordered().title(title));
-    frame.render_widget(table, area);
+    draw_table(frame, area, title, columns, &["lasts", "by", "again", "down"]);
 }
 
 fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     let shown = usize::from(area.height.saturating_sub(3));
     let bursts = now.last_bursts(SHOWN_BURSTS);
-    let rows = bursts.into_iter().rev().take(shown).map(|live: &LiveBurst| {
-        let burst = &live.burst;
-        Row::new([
-            Cell::from(burst.dir.to_string()),
-            Cell::from(live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3))),
-            right(format!("{:.0} ms", live.duration_ms)),
-            right(size(burst.bytes)),
-            right(mbps(live.rate_bps)),
-            Cell::from(if live.state == State::Open {
-                "goes on".to_owned()
-            } else {
-                format!("by {}", burst.closed_by)
-            }),
-            Cell::from(state_words(live.state)),
-        ])
-    });
-    let widths = [4, 13, 10, 10, 9, 14, 10].map(Constraint::Length);
-    let header = ["", "start", "lasts", "bytes", "rate", "ended", ""];
-    let table = Table::new(rows, widths).header(heading(&header, 2..5)).block(
-        Block::bordered()
-            .title(" Bursts: data waited at the base station (dl), in the phone (ul) "),
-    );
-    frame.render_widget(table, area);
+    let mut columns = [
+        ViewColumn::text("dir"),
+        ViewColumn::text("start"),
+        ViewColumn::number("lasts"),
+        ViewColumn::number("bytes"),
+        ViewColumn::number("rate"),
+        ViewColumn::text("ended"),
+        ViewColumn::text("state"),
+    ];
+    for live in bursts.into_iter().rev().take(shown) {
+        let burst: &LiveBurst = live;
+        let ended = match live.state {
+            State::Open => "goes on".to_owned(),
+            _ => format!("by {}", burst.burst.closed_by),
+        };
+        let cells = [
+            burst.burst.dir.to_string(),
+            live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
+            format!("{:.0} ms", live.duration_ms),
+            size(burst.burst.bytes),
+            mbps(live.rate_bps),
+            ended,
+            state_words(live.state).to_owned(),
+        ];
+        add_row(&mut columns, cells, []);
+    }
+    let title = " Bursts: data waited at the base station (dl), in the phone (ul) ".to_owned();
+    draw_table(frame, area, title, columns, &["state", "ended", "start"]);
 }
 
-/// Headings, those of numbers to the right.
-fn heading(names: &[&'static str], numbers: Range<usize>) -> Row<'static> {
-    let cell = |(i, name): (usize, &&'static str)| match numbers.contains(&i) {
-        true => right((*name).to_owned()),
-        false => Cell::from(*name),
+/// A column, as wide as its content.
+struct ViewColumn {
+    name: &'static str,
+    is_number: bool,
+    cells: Vec<(String, Color)>,
+}
+
+/// Minimum width of a text of which the end is cut (chosen here: a server's own name).
+const LEAST_TEXT: usize = 12;
+
+impl ViewColumn {
+    const fn text(name: &'static str) -> Self {
+        Self { name, is_number: false, cells: Vec::new() }
+    }
+
+    const fn number(name: &'static str) -> Self {
+        Self { name, is_number: true, cells: Vec::new() }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|(text, _)| text.chars().count());
+        cells.chain([self.name.len()]).max().unwrap_or(0)
+    }
+
+    fn cell(&self, text: String, colour: Color) -> Cell<'static> {
+        let line = Line::from(text);
+        let line = if self.is_number { line.right_aligned() } else { line };
+        Cell::from(line).fg(colour)
+    }
+}
+
+/// Index of the verdict among the columns of transfers.
+const VERDICT: usize = 6;
+
+/// Adds a row; cells are coloured by their index.
+fn add_row<const N: usize, const M: usize>(
+    columns: &mut [ViewColumn; N],
+    cells: [String; N],
+    coloured: [(usize, Color); M],
+) {
+    for (at, (column, cell)) in columns.iter_mut().zip(cells).enumerate() {
+        let colour = coloured.iter().find(|(index, _)| *index == at);
+        column.cells.push((cell, colour.map_or(Color::Reset, |(_, colour)| *colour)));
+    }
+}
+
+/// Draws a table of which no number is cut: columns that `may_go`, the least useful first, are left
+/// out where the terminal is too narrow, and the title names them.
+fn draw_table<const N: usize>(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    mut title: String,
+    columns: [ViewColumn; N],
+    may_go: &[&str],
+) {
+    let mut columns = Vec::from(columns);
+    let inner = usize::from(area.width.saturating_sub(2));
+    let over = |columns: &[ViewColumn]| {
+        let total: usize = columns.iter().map(|column| column.width() + 1).sum();
+        total.saturating_sub(inner + 1)
     };
-    Row::new(names.iter().enumerate().map(cell).collect::<Vec<_>>()).dim()
-}
-
-fn right(text: String) -> Cell<'static> {
-    Cell::from(Line::from(text).right_aligned())
+    let mut left_out = Vec::new();
+    for name in may_go {
+        if over(&columns) > 0 {
+            columns.retain(|column| column.name != *name);
+            left_out.push(*name);
+        }
+    }
+    if !left_out.is_empty() {
+        title.push_str(&format!("(without {}) ", left_out.join(", ")));
+    }
+    let mut widths: Vec<usize> = columns.iter().map(ViewColumn::width).collect();
+    let over = over(&columns);
+    if let Some(first) = widths.first_mut().filter(|_| over > 0) {
+        *first = first.saturating_sub(over).max(LEAST_TEXT.min(*first));
+    }
+    let header = columns.iter().map(|column| column.cell(column.name.to_owned(), Color::Reset));
+    let header = Row::new(header.collect::<Vec<_>>()).dim();
+    let n = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    let rows = (0..n).map(|at| {
+        let cells = columns.iter().filter_map(|column| {
+            let (text, colour) = column.cells.get(at)?;
+            Some(column.cell(text.clone(), *colour))
+        });
+        Row::new(cells.collect::<Vec<_>>())
+    });
+    let widths =
+        widths.iter().map(|width| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
+    let table = Table::new(rows, widths).header(header).block(Block::bordered().title(title));
+    frame.render_widget(table, area);
 }
 
 const fn state_words(state: State) -> &'static str {
@@ -259,10 +359,22 @@ const fn state_words(state: State) -> &'static str {
     }
 }
 
+/// Date in UTC.
+#[must_use]
+pub fn date(us: i64) -> String {
+    date_and_time(us, 0).split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// Date and time of day in UTC with this many decimals.
+fn date_and_time(us: i64, decimals: usize) -> String {
+    let text = format_utc(us.saturating_mul(1_000));
+    // "YYYY-MM-DD HH:MM:SS."
+    text.get(..20 + decimals).unwrap_or(&text).to_owned()
+}
+
 /// Time of day in UTC with this many decimals.
 #[must_use]
 pub fn time_of_day(us: i64, decimals: usize) -> String {
-    let text = format_utc(us.saturating_mul(1_000));
-    let time = text.split_once(' ').map_or(text.as_str(), |(_, time)| time);
-    time.get(..9 + decimals).unwrap_or(time).to_owned()
+    let text = date_and_time(us, decimals);
+    text.split_once(' ').map_or(text.clone(), |(_, time)| time.to_owned())
 }

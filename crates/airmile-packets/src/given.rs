@@ -13,10 +13,11 @@ use airmile_io::error::{Error, Result};
 ///
 /// The text is no network.
 pub fn client_network(text: &str) -> Result<(Address, u8)> {
-    let parsed = text.split_once('/').and_then(|(address, bits)| {
-        let address: IpAddr = address.parse().ok()?;
+    let (address, bits) = text.split_once('/').map_or((text, None), |(a, bits)| (a, Some(bits)));
+    let parsed = address.parse().ok().and_then(|address: IpAddr| {
         let most = if address.is_ipv4() { 32 } else { 128 };
-        Some((address.into(), bits.parse().ok().filter(|bits| *bits <= most)?))
+        let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most));
+        Some((address.into(), bits?))
     });
     parsed.ok_or_else(|| {
         Error::Option(format!("{text:?} is no network: give one as 10.0.0.0/8 or fd00::/8"))
@@ -48,7 +49,10 @@ mod tests {
         for good in ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"] {
             assert_eq!(network(good).as_deref(), Some(good));
         }
-        for bad in ["", "10.0.0.0", "10.0.0.0/33", "fd00::/129", "x/8", "10.0.0.0/-1"] {
+        // One client.
+        assert_eq!(network("10.0.0.2").as_deref(), Some("10.0.0.2/32"));
+        assert_eq!(network("fd00::2").as_deref(), Some("fd00::2/128"));
+        for bad in ["", "10.0.0.0/", "10.0.0.0/33", "fd00::/129", "x/8", "10.0.0.0/-1"] {
             assert_eq!(network(bad), None, "{bad}");
         }
     }

@@ -176,7 +176,7 @@ fn study_captures(
         sink(row);
     };
     let names = reading.captures.names();
-    let when = if reading.limits == Limits::default() { "" } else { " between --from and --to" };
+    let when = reading.limits.words();
     let threads = threads::count(threads);
     let (reports, summary) = if threads == 1 {
         rounds::run_alone(reading, &options, progress, &mut each)?

@@ -8,7 +8,7 @@ use airmile_io::FileReport;
 use airmile_io::capture::{SLOT_NS, WITHOUT_ROOT, read_capture};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
-use airmile_io::limits::{LimitFilter, Limits};
+use airmile_io::limits::{LimitFilter, Limits, format_utc};
 use airmile_model::{Direction, Problem, Severity};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue};
 use airmile_wire::clocks::Arrivals;
@@ -218,9 +218,18 @@ pub fn captured_files(
     if all.iter().all(|one| one.packets == 0) {
         let names: Vec<&str> = all.iter().map(|one| one.report.path.as_str()).collect();
         let names = names.join(", ");
-        let when = if limits == Limits::default() { "" } else { " between --from and --to" };
+        let when = limits.words();
         let why = all.iter().find_map(|one| one.report.problems.first());
-        let why = why.map_or_else(String::new, |problem| format!(" ({})", problem.what));
+        let span = all.iter().find_map(|one| one.report.start_us.zip(one.report.end_us));
+        let why = match (why, span.filter(|_| !when.is_empty())) {
+            (Some(problem), _) => format!(" ({})", problem.what),
+            (None, Some((start_us, end_us))) => {
+                let [start, end] =
+                    [start_us, end_us].map(|us| format_utc(us.saturating_mul(1_000)));
+                format!(" (its packets are of {start} to {end} UTC)")
+            }
+            (None, None) => String::new(),
+        };
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
     // Paths, so that the order of arguments decides nothing.

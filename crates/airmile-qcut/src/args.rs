@@ -74,8 +74,9 @@ pub struct QcutRunArgs {
     /// The interface of the uplink
     #[arg(long, value_name = "IFACE")]
     pub up: String,
-    /// The modem's log: a DIAG port (/dev/ttyUSB0), a growing log, or - for standard input
-    #[arg(long, value_name = "SOURCE")]
+    /// The modem's log: a DIAG port (/dev/ttyUSB0), `qrtr`, `auto` (searched for), a growing log,
+    /// or - for standard input
+    #[arg(long, value_name = "PATH|qrtr|auto")]
     pub modem: Option<PathBuf>,
     /// Maximum that the modem holds: what leaves in a time (20ms), or bytes (5KB, 20KB)
     #[arg(long, value_name = "LIMIT", default_value = "20ms")]
@@ -117,10 +118,10 @@ pub struct QcutCheckArgs {
     /// The interface of the uplink
     #[arg(long, value_name = "IFACE")]
     pub up: String,
-    /// The modem's log, which is read for 3 seconds
-    #[arg(long, value_name = "SOURCE")]
+    /// The modem's log as for `run`, which is read for 3 seconds
+    #[arg(long, value_name = "PATH|qrtr|auto")]
     pub modem: Option<PathBuf>,
-    /// The deployment that has to work
+    /// The deployment that must work for status 0
     #[arg(long, value_enum, default_value = "auto")]
     pub deploy: Deploy,
 }

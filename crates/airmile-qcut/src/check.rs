@@ -64,7 +64,7 @@ pub struct DeployCheck {
     pub missing: Vec<String>,
     /// What works, but not as well as it could.
     pub lacking: Vec<String>,
-    /// What it costs.
+    /// What it cost in the lab, not on this machine.
     pub cost: &'static str,
 }
 
@@ -97,16 +97,11 @@ impl CheckReport {
 const fn cost(deploy: Deploy) -> &'static str {
     match deploy {
         Deploy::Auto => "",
-        Deploy::Nfqueue => {
-            "a page beside an upload +5 %, the upload 32 % less meanwhile; 3.1 % of a core at 50 Mbit/s"
-        }
-        Deploy::Htb => {
-            "a page beside an upload +28 %, the upload 28 % less meanwhile; 2.5 % of a core at 50 Mbit/s"
-        }
+        Deploy::Nfqueue => "page +5 %, upload 32 % less; 3.1 % of a core at 50 Mbit/s",
+        Deploy::Htb => "page +28 %, upload 28 % less; 2.5 % of a core at 50 Mbit/s",
         Deploy::Cake => "not measured: as htb, without the table of classes",
         Deploy::Tun => {
-            "a page beside an upload +8 %, the upload 13 % less meanwhile; 4.2 % of a core at 50 Mbit/s; \
-             a host's own traffic, no NAT"
+            "page +8 %, upload 13 % less; 4.2 % of a core at 50 Mbit/s; a host's own traffic, no NAT"
         }
         Deploy::None => "nothing is held back: the queue in the modem stays as long as it is",
     }
@@ -131,6 +126,11 @@ pub fn check(interface: &str, modem: Option<&LogSource>) -> Result<CheckReport> 
     let auto = choose(&deploys, is_router());
     let modem = modem.map(check_log).transpose()?;
     let mut notes = Vec::new();
+    if is_loopback(interface) {
+        notes.push(format!(
+            "{interface} is the loopback interface: no modem is behind it, and nothing is gained"
+        ));
+    }
     if !is_privileged {
         notes.push(
             "without root (CAP_NET_ADMIN, CAP_NET_RAW) `run` is refused, and less can be \
@@ -145,6 +145,12 @@ pub fn check(interface: &str, modem: Option<&LogSource>) -> Result<CheckReport> 
     }
     let interface = interface.to_owned();
     Ok(CheckReport { interface, driver, queueing, is_privileged, deploys, auto, modem, notes })
+}
+
+/// Whether it leads to this machine itself (ARPHRD_LOOPBACK, linux/if_arp.h).
+fn is_loopback(interface: &str) -> bool {
+    let kind = fs::read_to_string(format!("/sys/class/net/{interface}/type"));
+    kind.is_ok_and(|kind| kind.trim() == "772")
 }
 
 /// The deployment that `--deploy auto` stands for. To be asked before rights are given up.
@@ -401,6 +407,7 @@ mod tests {
         let before = queueing().unwrap();
         let report = check("lo", None).unwrap();
         assert_eq!(report.deploys.len(), 5);
+        assert!(report.notes[0].starts_with("lo is the loopback interface"), "{:?}", report.notes);
         assert!(report.missing(Deploy::None).is_empty());
         assert_eq!(queueing().unwrap(), before);
         let root = |mut netlink: Netlink| traffic::root_of(&mut netlink, 1).unwrap();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -96,12 +97,12 @@ def study(
             answers = _study(storage, job, capture, settled, strays, end_ns, runner, notify)
     finally:
         runner.close()
-    by_file: list[list[tuple[str, bytes]]] = [[] for _ in files]
+    by_file: dict[int, list[tuple[str, bytes]]] = {}
     for part in parts:
         marks = part["kept"]["syns"] if len(files) > 1 else None
         syns = (storage.read(marks) or b"") if marks else b""
-        by_file[part["part"]["file"]].append((part["report"], syns))
-    packets = _airmile.join(ask, by_file, [answer["report"] for answer in answers])
+        by_file.setdefault(part["part"]["file"], []).append((part["report"], syns))
+    packets = _airmile.join(ask, list(by_file.values()), [answer["report"] for answer in answers])
     storage.write("report.json", packets.json().encode())
     if not keep_records:
         _forget(storage, parts)
@@ -193,7 +194,7 @@ def _cut(number: int, capture: Identity, cuts: list[int]) -> list[Part]:
 def _deal(
     storage: Storage, job: Job, files: list[list[Part]], runner: _Lazy, notify: Report
 ) -> list[Manifest]:
-    """First pass. A file with wrong cuts is read again as a whole."""
+    """First pass; parts in order of time. A file with wrong cuts is read again as a whole."""
     done: dict[str, Manifest] = {}
     wanted = [part for parts in files for part in parts]
     _each(storage, job, wanted, runner, notify, done)
@@ -205,7 +206,14 @@ def _deal(
     if again:
         notify(f"{len(again)} captures could not be split, and are read as a whole")
         _each(storage, job, again, runner, notify, done)
-    return [done[part["key"]] for parts in files for part in parts]
+    read = [[done[part["key"]] for part in parts] for parts in files]
+    return list(itertools.chain.from_iterable(sorted(read, key=_begin_us)))
+
+
+def _begin_us(parts: list[Manifest]) -> float:
+    """The time of a capture's first packet, for sorting: one without packets is the last."""
+    starts = [json.loads(part["report"])["file"]["start_us"] for part in parts]
+    return min((start for start in starts if start is not None), default=math.inf)
 
 
 def _each(

@@ -102,7 +102,7 @@ function verdict(page: Page): HTMLElement {
   for (const [name, value] of facts) list.append(h("div", {}, h("dt", {}, name), h("dd", {}, value)));
   const fixes = h("ol", { class: "fixes" });
   for (const saving of page.savings) {
-    fixes.append(h("li", {}, h("span", { class: `swatch page-${saving.cause}` }), ...prose(unbroken(saving.says))));
+    fixes.append(h("li", {}, h("span", { class: `swatch page-${saving.cause}` }), ...prose(saving.says)));
   }
   // The causes are the verdict; what follows them is its evidence.
   const [says = "", ...evidence] = page.says.split(/(?<=%\.) /);

@@ -1,7 +1,7 @@
 /** The paper's figures from this capture, or the reason why it cannot provide them. */
 
 import { append, h, headerRow, prose, section } from "../dom";
-import { bitrate, bytes, count, duration, orDash, unbroken } from "../format";
+import { bitrate, bytes, count, duration, orDash } from "../format";
 import type { Compared, Figure, StudyDocument } from "../generated/study";
 import { bandwidthFigure } from "./bandwidth";
 import { curvesFigure } from "./curves";
@@ -112,7 +112,7 @@ function card(figure: Figure, document: StudyDocument, viewer: FlowViewer): HTML
     box,
     ...extra,
   );
-  const caption = h("figcaption", {}, ...prose(unbroken(figure.says)), " ", keyTable(figure.key));
+  const caption = h("figcaption", {}, ...prose(figure.says), " ", keyTable(figure.key));
   element.append(caption);
   return element;
 }

@@ -126,8 +126,8 @@ const MEASURES: Record<string, string> = {
 /** Table 1 of the paper with a column for this capture. */
 export function tableOneSection(document: StudyDocument): HTMLElement {
   const names = [
-    "", "here", "paper (LTE)", "3GTest", "4GTest LTE", "4GTest WiMAX", "New York cellular", "WiFi",
-    "Madison cellular", "WiFi", "Manchester cellular", "WiFi",
+    "", "here", "paper (LTE)", "3GTest", "4GTest LTE", "4GTest WiMAX", "New York cellular", "New York WiFi",
+    "Madison cellular", "Madison WiFi", "Manchester cellular", "Manchester WiFi",
   ];
   const whole = (v: number): string => count(Math.round(v));
   const body = h("tbody");

@@ -2,7 +2,7 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, prose, section } from "../dom";
-import { bytes, count, DASH, orDash, plural, timeOfDay, words } from "../format";
+import { bytes, count, DASH, orDash, plural, timeOfDay, unbroken, words } from "../format";
 import type { Series } from "../series";
 import { transferRow } from "./transfers";
 
@@ -211,7 +211,7 @@ export function missingSection(document: DiagnoseDocument): HTMLElement {
 export function marksSection(document: DiagnoseDocument): HTMLElement | null {
   if (document.ecn.length === 0) return null;
   const list = h("ul", {});
-  for (const path of document.ecn) list.append(h("li", {}, path.says));
+  for (const path of document.ecn) list.append(h("li", {}, unbroken(path.says)));
   return section("marks", "Congestion marks (ECN)", list);
 }
 

@@ -2,7 +2,7 @@
 
 import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
 import { h, prose, section } from "../dom";
-import { bitrate, bytes, confidence, DASH, duration, orDash, percent, timeOfDay, words } from "../format";
+import { bitrate, bytes, confidence, DASH, duration, orDash, percent, timeOfDay, unbroken, words } from "../format";
 import { badge, family } from "./verdict";
 
 /** Number of transfers explained at first; more on demand. */
@@ -54,7 +54,7 @@ function card(transfer: TransferDiagnosis, saving: string | null | undefined, lo
   if (transfer.overlapped) facts.push("overlaps another transfer");
   const evidence = h("ul", { class: "evidence" });
   for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
-  if (saving) evidence.append(h("li", {}, saving));
+  if (saving) evidence.append(h("li", {}, unbroken(saving)));
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
   if (transfer.verdict !== "unknown") {
     title.append(h("span", { class: "confidence" }, `${confidence(transfer.confidence)} confident`));
@@ -82,12 +82,13 @@ function place(
   fromTti: number,
   toTti: number,
 ): HTMLElement {
-  if (toTti <= fromTti) return h("span", {}, text);
+  const shown = unbroken(text);
+  if (toTti <= fromTti) return h("span", {}, shown);
   const go = (event: Event): void => {
     event.preventDefault();
     locate(transfer, fromTti, toTti);
   };
-  return h("a", { href: "#timeline", click: go, "aria-label": `${text}: show on the timeline` }, text);
+  return h("a", { href: "#timeline", click: go, "aria-label": `${text}: show on the timeline` }, shown);
 }
 
 /** Causes in drawing order: the radio's first. */

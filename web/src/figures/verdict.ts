@@ -2,7 +2,7 @@
 
 import type { DiagnoseDocument, Page, TransferDiagnosis } from "../generated/diagnose";
 import { h } from "../dom";
-import { bytes, confidence, dateTime, duration, orDash, percent, plural, words } from "../format";
+import { bytes, confidence, dateTime, duration, orDash, percent, plural, unbroken, words } from "../format";
 
 export type Verdict = TransferDiagnosis["verdict"];
 
@@ -39,7 +39,7 @@ export function verdictHeader(document: DiagnoseDocument): HTMLElement {
   return h(
     "section",
     { class: `verdict ${family(session.verdict)}`, id: "verdict", "aria-label": "Verdict" },
-    h("p", { class: "says" }, session.says),
+    h("p", { class: "says" }, unbroken(session.says)),
     list,
   );
 }

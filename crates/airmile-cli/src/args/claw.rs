@@ -129,7 +129,8 @@ pub struct ClawServeArgs {
 /// The modem's log or a substitute for it.
 #[derive(Debug, Clone, Args)]
 pub struct ModemArgs {
-    /// The modem's serial DIAG port; its logging is enabled
+    /// The modem: a serial DIAG port, another device, a socket, `qrtr`, or `auto` (searched for);
+    /// its logging is enabled
     #[arg(long, value_name = "PATH", conflicts_with = "follow")]
     pub modem: Option<PathBuf>,
     /// A growing modem log; `-` is standard input

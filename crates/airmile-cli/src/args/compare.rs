@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use airmile::{CompareOptions, GroupBy, RadioOptions};
 use clap::{Args, ValueEnum};
 
-use super::{BudgetArgs, whole};
+use super::{BudgetArgs, LimitArgs, whole};
 
 /// How transfers are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,6 +33,9 @@ pub struct CompareArgs {
     /// Seed for intervals and tests
     #[arg(long, value_name = "N", default_value_t = CompareOptions::SEED, allow_negative_numbers = true, value_parser = whole::<u64>)]
     pub seed: u64,
+    /// Limits on the time, of each run.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Budgets.
     #[command(flatten)]
     pub budgets: BudgetArgs,
@@ -47,6 +50,7 @@ impl CompareArgs {
             CompareBy::Run => GroupBy::Run,
         };
         let ports = self.ports.clone();
-        CompareOptions { by, ports, seed: self.seed, radio: RadioOptions::default() }
+        let radio = RadioOptions { limits: self.limits.into(), ..RadioOptions::default() };
+        CompareOptions { by, ports, seed: self.seed, radio }
     }
 }

@@ -219,11 +219,11 @@ pub struct FilesArgs {
     pub files: Vec<PathBuf>,
     /// Use only the grants of this RNTI from a sniffer's table (default: the one with the most
     /// bytes)
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>)]
+    #[arg(long, value_name = "N", help_heading = "Input", allow_negative_numbers = true, value_parser = whole::<u16>)]
     pub rnti: Option<u16>,
     /// Also read messages whose layout is from a single public source, without a sample: 0xB857
     /// (docs/versions.md)
-    #[arg(long)]
+    #[arg(long, help_heading = "Input")]
     pub experimental: bool,
     /// Limits on the time.
     #[command(flatten)]
@@ -232,6 +232,7 @@ pub struct FilesArgs {
 
 /// Limits on the time.
 #[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Ignore everything before this time: seconds since the start, HH:MM:SS (UTC), or a date with
     /// or without a time (UTC, or with +02:00)
@@ -312,6 +313,7 @@ impl From<Evidence> for EvidenceChoice {
 
 /// Options of the radio analysis.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Analysis")]
 pub struct AnalysisArgs {
     /// Which evidence ends a burst
     #[arg(long, value_enum, default_value_t = Evidence::Auto)]
@@ -384,6 +386,7 @@ impl AnalysisArgs {
 
 /// Files written in addition to the output.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Files to write")]
 pub struct ExportArgs {
     /// Also write a report as one HTML file for any browser
     #[arg(long, value_name = "FILE")]
@@ -441,7 +444,7 @@ pub struct DiagnoseArgs {
     #[command(flatten)]
     pub analysis: AnalysisArgs,
     /// Also write the document of --json into this directory, as diagnose.json
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", help_heading = "Files to write")]
     pub output: Option<PathBuf>,
     /// Files written in addition to the output.
     #[command(flatten)]

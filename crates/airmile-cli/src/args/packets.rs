@@ -26,54 +26,60 @@ pub enum TableKind {
 /// Arguments of `packets`.
 #[derive(Debug, Clone, Args)]
 pub struct PacketsArgs {
-    /// Captures (pcap or pcapng, compressed or not), in order of time; a run's directory stands for
-    /// its server's capture; `-` is standard input
+    /// Captures (pcap or pcapng, compressed or not), read in order of their first packets; a run's
+    /// directory stands for its server's capture; `-` is standard input
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Capture on this network interface instead, until Ctrl-C (Linux)
-    #[arg(long, value_name = "NAME", conflicts_with = "files")]
+    #[arg(long, value_name = "NAME", conflicts_with = "files", help_heading = "Capture")]
     pub interface: Option<String>,
     /// Capture for this many seconds
-    #[arg(long, value_name = "S", requires = "interface", conflicts_with = "files", value_parser = seconds)]
+    #[arg(long, value_name = "S", requires = "interface", conflicts_with = "files", value_parser = seconds, help_heading = "Capture")]
     pub duration: Option<Duration>,
     /// Write tables into this directory: flows, tcp_events, rtt_samples, ...
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", help_heading = "Files to write")]
     pub out: Option<PathBuf>,
     /// Format of the tables
-    #[arg(long, value_enum, default_value_t = TableKind::Parquet)]
+    #[arg(long, value_enum, default_value_t = TableKind::Parquet, help_heading = "Files to write")]
     pub table_format: TableKind,
     /// Also write the study as an HTML page for any browser: the paper's figures, flows as graphs
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Files to write")]
     pub html: Option<PathBuf>,
     /// Draw these flows instead of the most notable ones: numbers, or ends as A:PORT-B:PORT
     /// (separated by commas; may be repeated)
-    #[arg(long, value_name = "FLOW", requires = "html", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "FLOW",
+        requires = "html",
+        value_delimiter = ',',
+        help_heading = "Files to write"
+    )]
     pub flow: Vec<FlowName>,
     /// A network of the clients (may be repeated); by default clients are identified by SYN,
     /// address and port
-    #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network)]
+    #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network, help_heading = "Analysis")]
     pub client: Vec<(Address, u8)>,
     /// Server ports behind a proxy that splits connections
-    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = PROXY_PORTS.as_str())]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = PROXY_PORTS.as_str(), help_heading = "Analysis")]
     pub proxy_ports: Vec<u16>,
     /// A flow ends after this many seconds without a packet
-    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>, help_heading = "Analysis")]
     pub idle_s: u32,
     /// The radio is idle after this many seconds without a packet (promotion delay)
-    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().promotion_idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().promotion_idle_s(), allow_negative_numbers = true, value_parser = whole::<u32>, help_heading = "Analysis")]
     pub promotion_idle_s: u32,
     /// The radio's tail in seconds (energy)
-    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().tail_s(), allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "S", default_value_t = StudyOptions::default().tail_s(), allow_negative_numbers = true, value_parser = whole::<u32>, help_heading = "Analysis")]
     pub tail_s: u32,
     /// Minimum retransmission timeout of the senders in ms: 200 in Linux, 1000 by RFC 6298
-    #[arg(long, value_name = "MS", default_value_t = StudyOptions::default().min_rto_ms(), allow_negative_numbers = true, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "MS", default_value_t = StudyOptions::default().min_rto_ms(), allow_negative_numbers = true, value_parser = whole::<u32>, help_heading = "Analysis")]
     pub min_rto_ms: u32,
     /// A sending rate in Mbit/s that shows the available bandwidth; `auto`: estimate it from the
     /// queue
-    #[arg(long, value_name = "MBPS", default_value_t = StudyOptions::default().send_rate_threshold, allow_negative_numbers = true, value_parser = send_rate_threshold)]
+    #[arg(long, value_name = "MBPS", default_value_t = StudyOptions::default().send_rate_threshold, allow_negative_numbers = true, value_parser = send_rate_threshold, help_heading = "Analysis")]
     pub send_rate: SendRateThreshold,
     /// Analysis threads; 0 is one per core
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = whole::<u16>, help_heading = "Analysis")]
     pub threads: u16,
     /// Limits on the time.
     #[command(flatten)]
@@ -85,6 +91,7 @@ pub struct PacketsArgs {
 
 /// Options of a study on several machines.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Several machines")]
 pub struct EngineArgs {
     /// Run on `ray` (this machine, or the cluster of RAY_ADDRESS), `ray://HOST:PORT` or
     /// `processes`; captures and --out may be directories and object stores (s3://...). Needs

@@ -94,7 +94,8 @@ impl Test {
                     format!("; did you mean `{}`?", words.join(" "))
                 }
                 [field, op, words @ ..] if words.len() > 1 && Op::parse(op).is_some() => {
-                    let word = words.join("_").replace(['"', '\''], "");
+                    let word = in_unit_of(field, &words.concat());
+                    let word = word.unwrap_or_else(|| words.join("_").replace(['"', '\''], ""));
                     format!("; did you mean `{field} {op} {word}`?")
                 }
                 _ => String::new(),
@@ -120,6 +121,31 @@ impl Test {
     /// The field as written.
     pub(super) fn field(&self) -> String {
         self.path.join(".")
+    }
+}
+
+/// A number with a unit (`5Mbit/s`, `50%`) as a number of the field, which is in ms, bytes, bit/s or a
+/// fraction. Its decimal point is moved in the text, so that no digit is lost or added.
+pub(super) fn in_unit_of(field: &str, text: &str) -> Option<String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at_checked(end)?;
+    let exponent = match unit {
+        "%" => -2,
+        "ms" | "B" | "bytes" | "bit/s" | "bps" | "dBm" | "dB" => 0,
+        "s" if field.ends_with("_ms") => 3,
+        "kbit/s" | "kbps" | "kB" | "KB" => 3,
+        "Mbit/s" | "Mbps" | "MB" => 6,
+        "Gbit/s" | "Gbps" | "GB" => 9,
+        _ => return None,
+    };
+    let number = number.parse::<f64>().ok()?;
+    match exponent {
+        0 => Some(number.to_string()),
+        // Reads as the nearest number to the decimal one, as 0.29 is not 29 * 0.01.
+        _ => format!("{number}e{exponent}").parse::<f64>().ok().map(|value| match exponent {
+            6.. => format!("{value:e}"),
+            _ => value.to_string(),
+        }),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use airmile::{Error, Result, Suspect, did_you_mean};
 
-use super::expression::{Literal, Op, Test};
+use super::expression::{Literal, Op, Test, in_unit_of};
 use super::{GROUP, PAGE, PAIR, PAIRS, RATE, SESSION, SUSPECTS, Scope, is_share, share_names};
 
 /// Checks a test's field and value.
@@ -195,9 +195,10 @@ fn refuse(what: String) -> Result<()> {
 }
 
 fn not_a_number(field: &str, word: &str) -> Error {
+    let like = in_unit_of(field, word).unwrap_or_else(|| "0.5, 100000".to_owned());
     Error::Option(format!(
         "--fail-if: `{field}` is a number, {word:?} is not (give it without a unit, in that of \
-         the field's name: 0.5, 100000)"
+         the field's name: {like})"
     ))
 }
 

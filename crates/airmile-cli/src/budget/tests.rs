@@ -352,6 +352,27 @@ fn probabilities_and_rates() {
     }
 }
 
+/// The number that is suggested is one that a budget takes.
+#[test]
+fn a_number_with_a_unit_is_an_error_with_the_field_s_number() {
+    for (text, like) in [
+        ("rate_bps < 5 Mbit/s", "rate_bps < 5e6"),
+        ("rate_bps < 1.5 Mbit/s", "rate_bps < 1.5e6"),
+        ("link_demand > 29 %", "link_demand > 0.29"),
+        ("page.load_ms > 3 s", "page.load_ms > 3000"),
+        ("bytes > 100 kB", "bytes > 100000"),
+    ] {
+        let error = Budget::parse(text).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("did you mean `{like}`?")), "{error}");
+        assert!(Budget::parse(like).unwrap().check(&schema()).is_ok(), "{like}");
+        let joined = text.replace(" Mbit", "Mbit").replace(" %", "%").replace(" s", "s");
+        let joined = joined.replace(" kB", "kB");
+        let error = Budget::parse(&joined).unwrap().check(&schema()).unwrap_err().to_string();
+        let number = like.rsplit(' ').next().unwrap();
+        assert!(error.contains(&format!("field's name: {number})")), "{error}");
+    }
+}
+
 #[test]
 fn a_word_as_the_report_prints_it_is_an_error_with_the_field_s_word() {
     for text in ["verdict == sender limited", "verdict == \"sender limited\""] {

@@ -13,14 +13,11 @@ use anyhow::Result;
 use super::budgets::Budgets;
 use crate::Outcome;
 use crate::args::{CompareArgs, Global};
-use crate::output::{self, mbps, or_dash, table};
+use crate::output::{self, mbps, name, number, or_dash, table, text as column};
 use crate::progress::Shown;
-use crate::table::end_of;
 
 /// The maximum number of causes shown per group.
 const SHOWN_CAUSES: usize = 2;
-/// Letters of a run's path beside its load time (chosen here: a third of 80 columns).
-const RUN_LETTERS: usize = 26;
 
 pub fn run(global: &Global, args: &CompareArgs) -> Result<Outcome> {
     let budgets = Budgets::parse(&args.budgets, "compare")?;
@@ -95,7 +92,7 @@ fn pages(pages: &[ComparedPage]) -> String {
             let causes = causes.iter().take(SHOWN_CAUSES).filter(|(_, share)| *share >= 1.0);
             let causes =
                 causes.map(|(of, share)| format!("{} {share:.0} %", name_of(of, loads.evidence)));
-            let mut row = vec![end_of(&loads.run, RUN_LETTERS)];
+            let mut row = vec![loads.run.clone()];
             row.extend(repeats.then(|| loads.times_ms.len().to_string()));
             row.push(format!("{:.0}", loads.load_ms));
             row.push(or_dash(loads.difference_ms, |ms| format!("{ms:+.0}")));
@@ -103,12 +100,10 @@ fn pages(pages: &[ComparedPage]) -> String {
             row
         });
         let rows = rows.collect();
+        let (run, difference, causes) = (name("run"), number("difference"), column("waited for"));
         let table = match repeats {
-            true => {
-                let header = ["run", "loads", "median ms", "difference", "waited for"];
-                table(&header, &[0, 4], rows)
-            }
-            false => table(&["run", "load ms", "difference", "waited for"], &[0, 3], rows),
+            true => table([run, number("loads"), number("median ms"), difference, causes], rows),
+            false => table([run, number("load ms"), difference, causes], rows),
         };
         out.push_str(&format!("Page {}\n{table}\n", page.url));
     }
@@ -138,18 +133,18 @@ fn groups(groups: &[ComparedGroup]) -> String {
             causes.join(", "),
         ]
     });
-    let header = [
-        "group",
-        "transfers",
-        "restarts",
-        "link demand %",
-        "Mbit/s",
-        "late Mbit/s",
-        "growth ms",
-        "first byte ms",
-        "leading causes",
+    let columns = [
+        name("group"),
+        number("transfers"),
+        column("restarts"),
+        number("link demand %"),
+        number("Mbit/s"),
+        number("late Mbit/s").goes(2),
+        number("growth ms").goes(3),
+        number("first byte ms").goes(1),
+        column("leading causes"),
     ];
-    table(&header, &[0, 2, 8], rows.collect())
+    table(columns, rows.collect())
 }
 
 /// Transfers that began with slow start after a pause, of those where this is known.
@@ -223,17 +218,17 @@ fn conditions(groups: &[ComparedGroup]) -> String {
             or_dash(found.unevenness, |share| format!("{:.0}", share * 100.0)),
         ]
     });
-    let header = [
-        "group",
-        "bytes",
-        "pause ms",
-        "RTT ms",
-        "link Mbit/s",
-        "others' load %",
-        "RSRP dBm",
-        "uneven %",
+    let columns = [
+        name("group"),
+        number("bytes").goes(2),
+        number("pause ms").goes(1),
+        number("RTT ms"),
+        number("link Mbit/s"),
+        number("others' load %"),
+        number("RSRP dBm"),
+        number("uneven %").goes(3),
     ];
-    table(&header, &[0], rows.collect())
+    table(columns, rows.collect())
 }
 
 #[cfg(test)]

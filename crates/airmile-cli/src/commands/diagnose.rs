@@ -10,14 +10,14 @@ use airmile::{
 };
 use anyhow::{Context, Result};
 
+use super::Times;
 use super::budgets::Budgets;
 use super::pages::PrintedPage;
-use super::time_of_day;
 use crate::Outcome;
 use crate::args::{DiagnoseArgs, Global, inputs};
-use crate::output::{self, bytes, or_dash, percent, table};
+use crate::output::{self, bytes, id, name, number, or_dash, percent, table, text as column};
 use crate::progress::Shown;
-use crate::table::end_of;
+use crate::table::{MOST_LETTERS, end_of};
 
 /// The file that `-o` writes.
 const DOCUMENT: &str = "diagnose.json";
@@ -48,6 +48,8 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     if let Some(dir) = &args.output {
         write_document(dir, &answer)?;
     }
+    let options = (&args.files, &args.analysis);
+    super::warn_of_idle_options(global, options, (answer.transfers_from, &answer.files));
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
@@ -92,12 +94,16 @@ fn parts(answer: &Diagnosis, all: bool) -> Parts {
     let session = &answer.session;
     let pages = super::pages::printed(&answer.pages, all);
     let players = answer.players.iter().map(|player| super::pages::player(player, all)).collect();
-    let verdict = format!(
-        "{}\nVerdict: {}, confidence {:.0} %.\n",
-        session.says,
-        session.verdict,
-        confidence_percent(session.confidence)
-    );
+    let verdict = match answer.is_of_applications_alone() {
+        // Its sentence says that there is none.
+        true => format!("{}\n", session.says),
+        false => format!(
+            "{}\nVerdict: {}, confidence {:.0} %.\n",
+            session.says,
+            session.verdict,
+            confidence_percent(session.confidence)
+        ),
+    };
     Parts { pages, players, verdict, rest: details(answer, all) }
 }
 
@@ -132,17 +138,19 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     if listed < n {
         slowest.sort_by(|a, b| b.finding.duration_ms.total_cmp(&a.finding.duration_ms));
         out.push_str(&summed_up(&slowest));
-        out.push_str(&format!("\nThe {listed} slowest transfers (-v: all {n}):\n"));
+    }
+    let rows = slowest.get(..listed).unwrap_or(&slowest);
+    let times = Times::of(rows.iter().filter_map(|t| t.finding.start_us));
+    if listed < n {
+        let title = times.title(&format!("-v: all {n}"));
+        out.push_str(&format!("\nThe {listed} slowest transfers ({title}):\n"));
     } else {
-        out.push_str(&format!("\nTransfers ({from}):\n"));
+        out.push_str(&format!("\nTransfers ({}):\n", times.title(from)));
     }
-    out.push_str(&transfers_table(slowest.get(..listed).unwrap_or(&slowest)));
-    let explained = if all { answer.transfers.len() } else { EXPLAINED };
-    let mut order: Vec<&TransferDiagnosis> = answer.transfers.iter().collect();
-    order.sort_by_key(|t| std::cmp::Reverse(t.finding.bytes));
-    for transfer in order.iter().take(explained) {
-        out.push_str(&explanation(transfer));
-    }
+    // Applications alone have no verdict on the link.
+    let with_verdict = !answer.is_of_applications_alone();
+    out.push_str(&transfers_table(rows, &times, with_verdict));
+    out.push_str(&explanations(rows, (n, all), with_verdict));
     let is_shown = |clock: &&ClockReport| all || clock.corrected || clock.offset_ms.is_none();
     let clocks: Vec<&ClockReport> = answer.clocks.iter().filter(is_shown).collect();
     if !clocks.is_empty() {
@@ -152,11 +160,6 @@ fn details(answer: &Diagnosis, all: bool) -> String {
     if !answer.ecn.is_empty() {
         out.push_str("\nCongestion marks (ECN):\n");
         answer.ecn.iter().for_each(|path| out.push_str(&format!("  {}\n", path.says)));
-    }
-    if order.len() > explained {
-        let rest = order.len() - explained;
-        let what = if rest == 1 { "transfer is" } else { "transfers are" };
-        out.push_str(&format!("\n({rest} smaller {what} explained with -v.)\n"));
     }
     out.push_str(&output::missing(&answer.missing));
     out
@@ -214,36 +217,65 @@ fn suspects(suspects: &[Suspicion]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn transfers_table(transfers: &[&TransferDiagnosis]) -> String {
-    let named = transfers.iter().any(|t| t.name.is_some());
+/// The rows that are explained, of `n` transfers: the first of a list of the slowest, else the
+/// largest.
+fn explanations(
+    rows: &[&TransferDiagnosis],
+    (n, all): (usize, bool),
+    with_verdict: bool,
+) -> String {
+    let mut order = rows.to_vec();
+    if rows.len() == n {
+        order.sort_by_key(|t| std::cmp::Reverse(t.finding.bytes));
+    }
+    order.truncate(if all { n } else { EXPLAINED });
+    let which = if rows.len() == n { "largest" } else { "slowest" };
+    let title = match order.len() {
+        shown if shown < n => format!("\nThe {shown} {which}, explained (-v: all {n}):\n"),
+        _ => String::new(),
+    };
+    let explained = order.into_iter().map(|t| explanation(t, with_verdict));
+    title + &explained.collect::<String>()
+}
+
+/// The table; without verdicts, their column is omitted.
+fn transfers_table(transfers: &[&TransferDiagnosis], times: &Times, with_verdict: bool) -> String {
     let rows = transfers.iter().map(|t| {
         vec![
-            t.name.as_ref().map_or_else(
-                || t.id.clone(),
-                |name| format!("{} {}", t.id, end_of(name, SHOWN_LETTERS)),
-            ),
-            or_dash(t.finding.start_us, time_of_day),
+            t.id.clone(),
+            or_dash(t.name.as_deref(), in_row),
+            or_dash(t.finding.start_us, |us| times.show(us)),
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
             or_dash(t.finding.throughput_time_ms, |ms| format!("{ms:.0}")),
             or_dash(unknown_ms(t), |ms| format!("{ms:.0}")),
             or_dash(t.finding.link_demand, percent),
-            verdict(t),
-            format!("{:.0} %", confidence_percent(t.confidence)),
+            if with_verdict { verdict(t) } else { "-".to_owned() },
+            match t.verdict {
+                Verdict::Unknown => "-".to_owned(),
+                _ => format!("{:.0} %", confidence_percent(t.confidence)),
+            },
         ]
     });
-    let header = [
-        if named { "id, what" } else { "id" },
-        "start",
-        "ms",
-        "bytes",
-        "radio ms",
-        "unknown ms",
-        "link demand",
-        "verdict",
-        "confidence",
+    let columns = [
+        id("id"),
+        name("what").goes(3),
+        number("start").goes(1),
+        number("ms"),
+        number("bytes").goes(5),
+        number("radio ms").goes(4),
+        number("unknown ms").goes(2),
+        number("link demand"),
+        column("verdict"),
+        number("confidence"),
     ];
-    table(&header, &[0, 7], rows.collect())
+    table(columns, rows.collect())
+}
+
+/// A transfer's name in a row: without the mark of a query that was removed, and its end alone if it
+/// is long. Explanations have it in full.
+fn in_row(name: &str) -> String {
+    end_of(name.strip_suffix("?…").unwrap_or(name), MOST_LETTERS)
 }
 
 /// The time for which the radio's records are unknown; `None` if the verdict has other evidence.
@@ -251,9 +283,6 @@ fn unknown_ms(transfer: &TransferDiagnosis) -> Option<f64> {
     transfer.finding.throughput_time_ms?;
     transfer.shares.get("unknown").copied().filter(|ms| *ms >= 0.5)
 }
-
-/// The maximum number of letters of a name in the table; explanations have it in full.
-const SHOWN_LETTERS: usize = 41;
 
 /// The verdict; for a shared one, also the other known cause.
 fn verdict(transfer: &TransferDiagnosis) -> String {
@@ -263,9 +292,10 @@ fn verdict(transfer: &TransferDiagnosis) -> String {
     }
 }
 
-fn explanation(transfer: &TransferDiagnosis) -> String {
+fn explanation(transfer: &TransferDiagnosis, with_verdict: bool) -> String {
     let name = transfer.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-    let mut out = format!("\n{}{name}: {}\n", transfer.id, verdict(transfer));
+    let verdict = if with_verdict { format!(": {}", verdict(transfer)) } else { String::new() };
+    let mut out = format!("\n{}{name}{verdict}\n", transfer.id);
     for item in &transfer.evidence {
         out.push_str(&format!("  - {}\n", item.what));
     }

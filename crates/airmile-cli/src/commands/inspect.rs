@@ -2,11 +2,12 @@
 
 use airmile::model::plain_name;
 use airmile::{FileReport, InspectReport, MissingKind, format_utc, inspect};
+use airmile_host::format::duration;
 use anyhow::Result;
 
 use crate::Outcome;
 use crate::args::{FilesArgs, Global, inputs};
-use crate::output::{self, bytes, table};
+use crate::output::{self, bytes, id, name, number, table};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
@@ -55,9 +56,10 @@ fn file_text(file: &FileReport) -> String {
     if let (Some(start), Some(end)) = (file.start_us, file.end_us) {
         let seconds = (end - start) as f64 / 1e6;
         out.push_str(&format!(
-            "\n  {} to {} UTC ({seconds:.1} s)",
+            "\n  {} to {} UTC ({})",
             format_utc(start.saturating_mul(1_000)),
-            format_utc(end.saturating_mul(1_000))
+            format_utc(end.saturating_mul(1_000)),
+            duration(seconds)
         ));
     }
     let has_frames = !file.messages.is_empty() || file.is_capture();
@@ -76,8 +78,9 @@ fn file_text(file: &FileReport) -> String {
                 m.decoded.to_string(),
             ]
         });
-        let header = ["code", "message", "version", "count", "decoded"];
-        out.push_str(&table(&header, &[0, 1], rows.collect()));
+        let columns =
+            [id("code"), name("message"), number("version"), number("count"), number("decoded")];
+        out.push_str(&table(columns, rows.collect()));
     }
     if !file.records.is_empty() {
         let records = file.records.iter().map(|(name, n)| format!("{n} {name}"));

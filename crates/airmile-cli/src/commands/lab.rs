@@ -13,7 +13,7 @@ use anyhow::Result;
 use super::hosts;
 use crate::Outcome;
 use crate::args::{Global, LabCommand, LabReproduceArgs};
-use crate::output::{self, percent, table};
+use crate::output::{self, id, name, number as column, percent, table, text as text_column};
 use crate::progress::Runs;
 
 pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
@@ -24,7 +24,10 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
                 output::json("lab_list", serde_json::json!({ "scenarios": list }))?;
             } else {
                 let rows = list.iter().map(|s| vec![s.name.to_owned(), s.about.to_owned()]);
-                output::print(&table(&["scenario", "what it shows"], &[0, 1], rows.collect()))?;
+                output::print(&table(
+                    [id("scenario"), text_column("what it shows")],
+                    rows.collect(),
+                ))?;
             }
         }
         LabCommand::Run(args) => {
@@ -52,7 +55,8 @@ fn run_text(run: &LabRun) -> String {
         format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, printable_path(&run.dir));
     let files = run.files.iter().filter(|file| file.bytes > 0);
     let files = files.map(|f| vec![f.name.clone(), output::bytes(f.bytes), f.what.to_owned()]);
-    out.push_str(&table(&["file", "size", "what it holds"], &[0, 2], files.collect()));
+    let columns = [name("file"), column("size"), text_column("what it holds")];
+    out.push_str(&table(columns, files.collect()));
     for note in &run.notes {
         out.push_str(&format!("\n{note}\n"));
     }
@@ -67,13 +71,26 @@ fn run_text(run: &LabRun) -> String {
             ended.to_owned(),
         ]
     });
-    let header = ["transfer", "dir", "bytes", "ms", "true link demand", ""];
+    let columns = [
+        id("transfer"),
+        id("dir"),
+        column("bytes"),
+        column("ms"),
+        column("true link demand"),
+        text_column(""),
+    ];
     out.push('\n');
-    out.push_str(&table(&header, &[0, 1, 5], transfers.collect()));
+    out.push_str(&table(columns, transfers.collect()));
     if !run.counterfactuals.is_empty() {
-        let header = ["injected cause", "transfers", "ms with it", "ms without it", "saved"];
+        let columns = [
+            text_column("injected"),
+            column("transfers"),
+            column("ms with it"),
+            column("ms without it"),
+            text_column("effect"),
+        ];
         out.push('\n');
-        out.push_str(&table(&header, &[0], causes(run)));
+        out.push_str(&table(columns, causes(run)));
     }
     out
 }
@@ -92,13 +109,16 @@ fn causes(run: &LabRun) -> Vec<Vec<String>> {
             of.filter_map(|found| found.duration_ms.zip(found.without_ms)).collect();
         let sum = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>();
         let (with, without) = (sum(|ms| ms.0), sum(|ms| ms.1));
-        let saved = (with > 0.0).then(|| 1.0 - without / with);
+        let slower = (without > 0.0).then(|| (with / without - 1.0) * 100.0);
         vec![
             plain_name(label).into_owned(),
             both.len().to_string(),
             format!("{with:.0}"),
             format!("{without:.0}"),
-            output::or_dash(saved, percent),
+            output::or_dash(slower, |percent| match percent {
+                ..0.0 => format!("{:.1} % faster", -percent),
+                _ => format!("{percent:.1} % slower"),
+            }),
         ]
     };
     labels.into_iter().map(row).collect()
@@ -118,8 +138,8 @@ fn run_experiments(global: &Global, args: &LabReproduceArgs) -> Result<Outcome> 
             return Ok(Outcome::Done);
         }
         let row = |e: &Experiment| vec![e.name.to_owned(), e.source.to_owned(), e.what.to_owned()];
-        let header = ["experiment", "from", "what it shows"];
-        output::print(&table(&header, &[0, 1, 2], list.iter().map(row).collect()))?;
+        let columns = [id("experiment"), text_column("from"), text_column("what it shows")];
+        output::print(&table(columns, list.iter().map(row).collect()))?;
         return Ok(Outcome::Done);
     }
     let size = match (args.quick, args.full) {
@@ -217,18 +237,27 @@ fn text(done: &Reproduction) -> String {
         });
         rows.extend(problems);
     }
-    let mut header =
-        vec!["experiment", "what", "paper", "bar", "ours", "unit", "ratio", "n", "95 %", "note"];
+    let mut columns = vec![
+        id("experiment"),
+        text_column("what"),
+        column("paper"),
+        text_column("bar"),
+        column("ours"),
+        id("unit"),
+        column("ratio").goes(1),
+        column("n"),
+        column("95 %").goes(2),
+        column("note").goes(3),
+    ];
     let n_bars = bars(done).count();
     let has_bars = n_bars > 0;
     if !has_bars {
-        header.remove(BAR);
+        columns.remove(BAR);
         for row in &mut rows {
             row.remove(BAR);
         }
     }
-    let left: &[usize] = if has_bars { &[0, 1, 3, 5] } else { &[0, 1, 4] };
-    let mut out = table(&header, left, rows);
+    let mut out = table(columns, rows);
     for (at, note) in notes.iter().enumerate() {
         out.push_str(&format!("{}[{}] {note}\n", if at == 0 { "\n" } else { "" }, at + 1));
     }

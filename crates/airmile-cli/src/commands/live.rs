@@ -16,7 +16,7 @@ use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::{Engine, StartError};
 use airmile_live::server::serve;
 use airmile_live::snapshot::{LiveEvent, SourceStatus};
-use airmile_live::terminal::{self, time_of_day};
+use airmile_live::terminal::{self, date, time_of_day};
 use anyhow::{Context, Result};
 
 use crate::Outcome;
@@ -160,6 +160,7 @@ fn print(
 ) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let mut printed = PrintedFindings::default();
+    let mut day = None;
     for event in lines {
         if let LiveEvent::Problem(problem) = &*event {
             problems.print(problem);
@@ -168,6 +169,15 @@ fn print(
             let text = serde_json::to_string(&*event).map_err(std::io::Error::from)?;
             writeln!(out, "{}", output::json_printable(&text))?;
         } else if let Some(line) = printed.line(&event) {
+            let of_line = end_us(&event).map(date);
+            if of_line.is_some() && of_line != day {
+                writeln!(
+                    out,
+                    "{}, times in UTC, of ends:",
+                    of_line.as_deref().unwrap_or_default()
+                )?;
+                day = of_line;
+            }
             writeln!(out, "{}", printable(&line))?;
         }
         out.flush()?;
@@ -264,12 +274,25 @@ fn source_line(source: &SourceStatus) -> String {
     }
 }
 
+/// The time of an event's line.
+fn end_us(event: &LiveEvent) -> Option<i64> {
+    match event {
+        LiveEvent::Burst(live) => live.end_us,
+        LiveEvent::Transfer(transfer) => transfer.diagnosis.finding.end_us,
+        LiveEvent::Flow(flow) => Some(flow_end_us(flow)),
+        LiveEvent::Source(_) | LiveEvent::Problem(_) => None,
+    }
+}
+
+const fn flow_end_us(flow: &LiveFlow) -> i64 {
+    flow.start_us + (flow.duration_ms * 1e3) as i64
+}
+
 fn flow_line(flow: &LiveFlow) -> String {
-    let end_us = flow.start_us + (flow.duration_ms * 1e3) as i64;
     let name = flow.server_name.as_deref().unwrap_or(&flow.server);
     format!(
         "{} {} flow {} to {name}: {} down, {} up in {:.1} s, RTT {}, {} retransmitted, ended by {}",
-        time_of_day(end_us, 3),
+        time_of_day(flow_end_us(flow), 3),
         flow.protocol,
         flow.flow,
         size(flow.dl_bytes),

@@ -27,7 +27,9 @@ pub mod scrub;
 #[cfg(feature = "network")]
 pub mod shell;
 
-use airmile::format_utc;
+use crate::args::{AnalysisArgs, Evidence, FilesArgs, Global};
+use crate::output;
+use airmile::{BurstOptions, DetectOptions, FileReport, format_utc};
 #[cfg(feature = "network")]
 use shell::hosts;
 
@@ -38,8 +40,72 @@ fn hosts() -> anyhow::Result<Option<Box<dyn airmile_lab::reproduce::Hosts>>> {
     Ok(None)
 }
 
-/// Time of day of a time in microseconds.
-fn time_of_day(us: i64) -> String {
+/// Warns of options that change nothing in a result: of `transfers` from where, and of files of which
+/// kinds.
+fn warn_of_idle_options(
+    global: &Global,
+    (files, analysis): (&FilesArgs, &AnalysisArgs),
+    (transfers_from, read): (&str, &[FileReport]),
+) {
+    let (bursts, detect) = (BurstOptions::default(), DetectOptions::default());
+    let is_given = transfers_from == "given";
+    let is_paper = analysis.evidence == Evidence::Paper;
+    // Tables of these hold the grants of several users.
+    let has_users = read.iter().any(|f| f.kind.starts_with("sniffer") || f.kind.starts_with("gnb"));
+    let thresholds = [
+        ("--start-threshold", analysis.start_threshold != bursts.start_threshold),
+        ("--end-threshold", analysis.end_threshold != bursts.end_threshold),
+    ];
+    let of_detection = [
+        ("--min-bytes", analysis.min_bytes != detect.min_bytes),
+        ("--pause-ms", analysis.pause_ms != detect.pause_ms),
+    ];
+    let idle =
+        thresholds.map(|(name, is_set)| (name, is_set && !is_paper, "it is for --evidence paper"));
+    let idle = idle.into_iter().chain(
+        of_detection.map(|(name, is_set)| (name, is_set && is_given, "the transfers are given")),
+    );
+    let rnti = ("--rnti", files.rnti.is_some() && !has_users, "no file is a sniffer's");
+    for (name, _, why) in idle.chain([rnti]).filter(|(_, is_idle, _)| *is_idle) {
+        output::warn(global, &format!("{name} changes nothing: {why}"));
+    }
+}
+
+/// Letters of a date and the space after it.
+const DATE: usize = 11;
+
+/// How the times of a list are printed: as times of day if all are of one date, which its title
+/// then has.
+struct Times {
+    date: Option<String>,
+    any: bool,
+}
+
+impl Times {
+    fn of(times_us: impl Iterator<Item = i64>) -> Self {
+        let mut dates: Vec<String> = times_us.map(date).collect();
+        dates.dedup();
+        let any = !dates.is_empty();
+        Self { date: dates.pop().filter(|_| dates.is_empty()), any }
+    }
+
+    /// What a title says of them, after what it says of something else.
+    fn title(&self, before: &str) -> String {
+        match &self.date {
+            Some(date) => format!("{before}; times in UTC, {date}"),
+            None if self.any => format!("{before}; times in UTC"),
+            None => before.to_owned(),
+        }
+    }
+
+    fn show(&self, us: i64) -> String {
+        let text = format_utc(us.saturating_mul(1_000));
+        let from = if self.date.is_some() { DATE } else { 0 };
+        text.get(from..).unwrap_or(&text).to_owned()
+    }
+}
+
+fn date(us: i64) -> String {
     let text = format_utc(us.saturating_mul(1_000));
-    text.get(11..).unwrap_or(&text).to_owned()
+    text.get(..DATE).unwrap_or(&text).trim_end().to_owned()
 }

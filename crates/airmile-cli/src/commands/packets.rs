@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::Outcome;
 use crate::args::{Global, PacketsArgs};
-use crate::output::{self, bytes, or_dash, table};
+use crate::output::{self, bytes, id, name, number as column, or_dash, table, text as text_column};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &PacketsArgs) -> Result<Outcome> {
@@ -145,8 +145,14 @@ pub fn text(report: &PacketReport, all: bool) -> String {
             or_dash(figure.n, |n| n.to_string()),
         ]
     });
-    let header = ["section", "figure", "here", "paper", "of"];
-    out.push_str(&format!("\n{}", table(&header, &[0, 1], rows.collect())));
+    let columns = [
+        id("section"),
+        text_column("figure"),
+        column("here"),
+        column("paper"),
+        column("of").goes(1),
+    ];
+    out.push_str(&format!("\n{}", table(columns, rows.collect())));
     out.push_str(&table1(report));
     out.push_str(&periodic(report));
     out
@@ -225,24 +231,24 @@ fn flows(report: &PacketReport) -> String {
             ]
         })
         .collect();
-    let header = [
-        "flow",
-        "client",
-        "server",
-        "down",
-        "up",
-        "s",
-        "Mbit/s",
-        "RTT ms",
-        "mean",
-        "resent down",
-        "resent up",
+    let columns = [
+        column("flow"),
+        name("client").goes(3),
+        name("server"),
+        column("down"),
+        column("up").goes(2),
+        column("s").goes(4),
+        column("Mbit/s"),
+        column("min RTT ms"),
+        column("mean RTT ms"),
+        column("resent down"),
+        column("resent up").goes(1),
     ];
     let left = all - shown.len() as u64;
     let more =
         if left > 0 { format!("  and {left} more (--out writes all)\n") } else { String::new() };
     let side = at_phone.map_or_else(String::new, |side| format!("{side}\n"));
-    format!("\n{side}{}{more}", table(&header, &[1, 2], rows))
+    format!("\n{side}{}{more}", table(columns, rows))
 }
 
 /// Facts that limit the other results: only those above zero.
@@ -307,22 +313,22 @@ fn table1(report: &PacketReport) -> String {
         cells.extend(row.speed_test.iter().flatten().map(|value| format!("{value:.0}")));
         cells
     });
-    let header = [
-        "table 1",
-        "",
-        "here",
-        "paper",
-        "3GTest",
-        "4GTest LTE",
-        "WiMAX",
-        "NYC cell",
-        "WiFi",
-        "Madison cell",
-        "WiFi",
-        "Manchester cell",
-        "WiFi",
+    let columns = [
+        id("table 1"),
+        column(""),
+        column("here"),
+        column("paper"),
+        column("3GTest").goes(9),
+        column("4GTest LTE").goes(8),
+        column("4GTest WiMAX").goes(7),
+        column("NYC cell").goes(6),
+        column("NYC WiFi").goes(5),
+        column("Madison cell").goes(4),
+        column("Madison WiFi").goes(3),
+        column("Manchester cell").goes(2),
+        column("Manchester WiFi").goes(1),
     ];
-    format!("\n{}", table(&header, &[0], rows.collect()))
+    format!("\n{}", table(columns, rows.collect()))
 }
 
 fn periodic(report: &PacketReport) -> String {
@@ -339,6 +345,13 @@ fn periodic(report: &PacketReport) -> String {
             output::percent(p.idle_share),
         ]
     });
-    let header = ["periodic: client", "server", "period", "requests", "bytes", "idle"];
-    format!("\n{}", table(&header, &[0, 1], rows.collect()))
+    let columns = [
+        name("periodic: client"),
+        name("server"),
+        column("period"),
+        column("requests"),
+        column("bytes"),
+        column("idle").goes(1),
+    ];
+    format!("\n{}", table(columns, rows.collect()))
 }

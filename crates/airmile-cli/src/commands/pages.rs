@@ -3,8 +3,9 @@
 use airmile::model::PageCause;
 use airmile::{Page, PageRequest, PlayerSession, page_cause};
 
-use crate::output::{bytes, or_dash, table};
-use crate::table::end_of;
+use super::Times;
+use crate::output::{bytes, name, number, or_dash, table, text};
+use crate::table::{MOST_LETTERS, end_of};
 
 /// Pages explained without `-v`.
 const EXPLAINED: usize = 3;
@@ -13,8 +14,6 @@ const FIXES: usize = 3;
 const SLOWEST: usize = 5;
 /// Stalls of a player without `-v`.
 const STALLS: usize = 5;
-/// Letters of a URL in the table (chosen here: the rest of 80 columns).
-const URL_LETTERS: usize = 38;
 
 /// A page as it is printed: whole lines.
 pub struct PrintedPage {
@@ -71,7 +70,8 @@ fn details(page: &Page, all: bool) -> String {
         ]
     });
     out.push_str(&format!("{of}; * is on the critical path:\n"));
-    out.push_str(&table(&["at ms", "ms", "bytes", "waited for", "URL"], &[3, 4], rows.collect()));
+    let columns = [number("at ms"), number("ms"), number("bytes"), text("waited for"), name("URL")];
+    out.push_str(&table(columns, rows.collect()));
     out
 }
 
@@ -79,22 +79,29 @@ fn details(page: &Page, all: bool) -> String {
 pub fn player(player: &PlayerSession, all: bool) -> String {
     let mut out = format!("Player {}\n{}\n", player.path, player.says);
     let shown = if all { player.stalls.len() } else { STALLS };
+    let switches: &[_] = if all { &player.switches } else { &[] };
+    let listed = player.stalls.iter().take(shown).map(|stall| stall.at_us);
+    let times = Times::of(listed.chain(switches.iter().map(|switch| switch.at_us)));
+    if times.any {
+        out.push_str(&format!(
+            "{}:\n",
+            times.title(if all { "Stalls and switches" } else { "Stalls" })
+        ));
+    }
     for stall in player.stalls.iter().take(shown) {
-        out.push_str(&format!("  - {} {}\n", super::time_of_day(stall.at_us), stall.says));
+        out.push_str(&format!("  - {} {}\n", times.show(stall.at_us), stall.says));
     }
     if player.stalls.len() > shown {
         out.push_str(&format!("  ({} more stalls with -v)\n", player.stalls.len() - shown));
     }
-    let switches: &[_] = if all { &player.switches } else { &[] };
     for switch in switches {
-        out.push_str(&format!("  - {} {}\n", super::time_of_day(switch.at_us), switch.says));
+        out.push_str(&format!("  - {} {}\n", times.show(switch.at_us), switch.says));
     }
     out.push('\n');
     out
 }
 
-/// The end of a URL, which differs between the requests of a page.
+/// A URL without its scheme; the end of a long one.
 fn short(url: &str) -> String {
-    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
-    end_of(url, URL_LETTERS)
+    end_of(url.split_once("://").map_or(url, |(_, rest)| rest), MOST_LETTERS)
 }

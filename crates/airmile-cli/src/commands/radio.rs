@@ -1,15 +1,15 @@
 //! `airmile radio`.
 
 use airmile::model::median::upper_median;
-use airmile::model::{Direction, TransferFinding, confidence_percent};
+use airmile::model::{Direction, TransferFinding, Verdict, confidence_percent};
 use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export, plural};
 use anyhow::Result;
 
+use super::Times;
 use super::budgets::Budgets;
-use super::time_of_day;
 use crate::Outcome;
 use crate::args::{Global, RadioArgs, inputs};
-use crate::output::{self, bytes, mbps, or_dash, percent, table};
+use crate::output::{self, bytes, id, mbps, number, or_dash, percent, table, text as column};
 use crate::progress::Shown;
 
 /// Bursts printed without `-v`.
@@ -33,6 +33,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
                     diagnose` read it; give the modem log of the same time (.mi2log, .qmdl, .dlf)";
         return Err(airmile::Error::NothingToAnalyse(what.into()).into());
     }
+    let options = (&args.files, &args.analysis);
+    super::warn_of_idle_options(global, options, (report.transfers_from, &report.files));
     if global.json {
         output::json("radio", &report)?;
     } else {
@@ -50,11 +52,12 @@ pub fn text(report: &RadioReport, all: bool) -> String {
     }
     let mut out = cell_line(report);
     out.push_str(&load_line(report));
-    out.push_str(&format!("Transfers ({}):\n", report.transfers_from));
+    let times = Times::of(report.transfers.iter().filter_map(|t| t.start_us));
+    out.push_str(&format!("Transfers ({}):\n", times.title(report.transfers_from)));
     if report.transfers.is_empty() {
         out.push_str("  none\n");
     } else {
-        out.push_str(&transfers_table(&report.transfers));
+        out.push_str(&transfers_table(&report.transfers, &times));
     }
     for (dir, small) in &report.small {
         if small.count > 0 && report.transfers_from != "given" {
@@ -132,7 +135,7 @@ fn load_line(report: &RadioReport) -> String {
         upper_median(&mut values, f64::total_cmp)
     };
     let mut line = format!(
-        "Cell load: median {} of the PRBs in use (own {}), {} PRBs for the phone, its own included",
+        "Cell load: median {} of the PRBs in use (own {}); {} PRBs not used by others",
         or_dash(median(|w| Some(w.load)), percent),
         or_dash(median(|w| Some(w.own_share)), percent),
         or_dash(median(|w| Some(w.free_prb)), |n| format!("{n:.0}")),
@@ -154,36 +157,39 @@ fn load_line(report: &RadioReport) -> String {
     line
 }
 
-fn transfers_table(transfers: &[TransferFinding]) -> String {
+fn transfers_table(transfers: &[TransferFinding], times: &Times) -> String {
     let rows = transfers.iter().map(|t| {
         vec![
             t.id.clone(),
             t.dir.to_string(),
-            or_dash(t.start_us, time_of_day),
+            or_dash(t.start_us, |us| times.show(us)),
             format!("{:.0}", t.duration_ms),
             or_dash(t.bytes, bytes),
             or_dash(t.throughput_time_ms, |x| format!("{x:.0}")),
             or_dash(t.active_time_ms, |x| format!("{x:.0}")),
             or_dash(t.link_demand, percent),
             or_dash(t.link_throughput_bps, mbps),
-            format!("{} ({:.0} %)", t.verdict, confidence_percent(t.confidence)),
+            match t.verdict {
+                Verdict::Unknown => t.verdict.to_string(),
+                _ => format!("{} ({:.0} %)", t.verdict, confidence_percent(t.confidence)),
+            },
             or_dash(t.evidence, |e| e.to_string()),
         ]
     });
-    let header = [
-        "id",
-        "dir",
-        "start",
-        "ms",
-        "bytes",
-        "throughput time ms",
-        "active ms",
-        "link demand",
-        "link throughput Mbit/s",
-        "verdict (confidence)",
-        "evidence",
+    let columns = [
+        id("id"),
+        id("dir"),
+        number("start").goes(2),
+        number("ms"),
+        number("bytes").goes(4),
+        number("throughput time ms"),
+        number("active ms").goes(3),
+        number("link demand"),
+        number("link throughput Mbit/s"),
+        column("verdict (confidence)"),
+        id("evidence").goes(1),
     ];
-    table(&header, &[0, 1, 9, 10], rows.collect())
+    table(columns, rows.collect())
 }
 
 fn bursts_text(report: &RadioReport, dir: Direction, all: bool) -> String {
@@ -207,18 +213,27 @@ fn bursts_text(report: &RadioReport, dir: Direction, all: bool) -> String {
             format!("{:.0} %", confidence_percent(b.confidence)),
         ]
     });
-    let slots = format!("slots of {} ms", report.tti_ms);
-    let (start, lasts) = if report.evidence_counts.is_nr() {
-        ("start slot", &*slots)
+    let (start, lasts, slots) = if report.evidence_counts.is_nr() {
+        ("start slot", "slots", format!(", slots of {} ms", report.tti_ms))
     } else {
-        ("start TTI", "TTIs")
+        ("start TTI", "TTIs", String::new())
     };
-    let header = [start, lasts, "scheduled", "bytes", "opened by", "closed by", "confidence"];
+    let columns = [
+        number(start),
+        number(lasts),
+        number("scheduled").goes(2),
+        number("bytes"),
+        column("opened by").goes(1),
+        column("closed by"),
+        number("confidence"),
+    ];
     let title = match bursts.len() {
-        n if n > shown => format!("\nBursts, {dir}: {n}, the longest {shown} (-v shows all):\n"),
-        n => format!("\nBursts, {dir}: {n}:\n"),
+        n if n > shown => {
+            format!("\nBursts, {dir}: {n}{slots}, the longest {shown} (-v shows all):\n")
+        }
+        n => format!("\nBursts, {dir}: {n}{slots}:\n"),
     };
-    title + &table(&header, &[4, 5], rows.collect())
+    title + &table(columns, rows.collect())
 }
 
 #[cfg(test)]

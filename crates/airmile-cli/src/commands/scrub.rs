@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use crate::Outcome;
 use crate::args::{Global, ScrubArgs};
-use crate::output::{self, bytes, table};
+use crate::output::{self, bytes, number, table, text as column};
 use crate::progress::Shown;
 
 pub fn run(global: &Global, args: &ScrubArgs) -> Result<Outcome> {
@@ -59,7 +59,7 @@ fn text(report: &ScrubReport) -> String {
         let rows = file.changes.iter();
         let rows = rows.map(|(what, n)| vec![what.replace('_', " "), n.to_string()]);
         if !file.changes.is_empty() {
-            out.push_str(&table(&["changed, cut or counted", "n"], &[0], rows.collect()));
+            out.push_str(&table([column("changed, cut or counted"), number("n")], rows.collect()));
         }
     }
     for (title, list) in [("Unchanged", &report.kept), ("Not in the copies", &report.lacks)] {

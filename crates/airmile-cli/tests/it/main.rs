@@ -20,6 +20,7 @@ mod interface;
 #[cfg(unix)]
 mod live;
 mod manual;
+mod options;
 mod outputs;
 #[cfg(target_os = "linux")]
 mod privileges;
@@ -28,5 +29,7 @@ mod probe;
 mod realtime;
 mod same_output;
 mod study;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod trust;
 mod tutorials;

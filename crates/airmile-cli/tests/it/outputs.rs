@@ -154,7 +154,10 @@ fn many_transfers_are_summed_up_and_outputs_stated() {
     let args = ["diagnose", &log, "--transfers", &table, "--html", &html];
     let out = airmile(&args);
     let (shown, notes) = (text(&out.stdout), text(&out.stderr));
-    assert!(shown.contains("The 10 slowest transfers (-v: all 200)"), "{shown}");
+    assert!(
+        shown.contains("The 10 slowest transfers (-v: all 200; times in UTC, 2026-"),
+        "{shown}"
+    );
     let listed = |shown: &str| shown.lines().filter(|line| line.starts_with('t')).count();
     assert!(shown.contains("\nt199 ") && !shown.contains("\nt100 "), "{shown}");
     let all = text(&airmile(&[&args[..], &["-v"]].concat()).stdout);

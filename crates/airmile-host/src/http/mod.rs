@@ -32,7 +32,10 @@ const MIN_TOKEN_BYTES: usize = 16;
 #[derive(Debug, Error)]
 pub enum HttpError {
     /// The address is not loopback, and there is no token.
-    #[error("{0} is not loopback: everyone who can reach it would see where you are; set a token")]
+    #[error(
+        "{0} is not loopback: everyone who can reach it would see where you are; set a token: \
+         --token-file FILE, or the environment's AIRMILE_TOKEN"
+    )]
     NoToken(SocketAddr),
     /// The token is too easy to guess.
     #[error(

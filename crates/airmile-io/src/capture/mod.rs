@@ -1,4 +1,4 @@
-//! Reads packet captures in order: several files as one sequence, or a stream.
+//! Reads packet captures in order of time: several files as one sequence, or a stream.
 
 mod order;
 mod source;
@@ -8,7 +8,7 @@ mod unread;
 mod views;
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use airmile_capture::packet::{CaptureReader, Captured, Dissector, FragmentCounts};
 use airmile_model::packet::Packet;
@@ -17,7 +17,7 @@ use airmile_model::{Problem, Severity};
 use crate::error::{Error, Result};
 use crate::file_report::{FileReport, plural};
 use crate::input::{Input, Progress, comes_once};
-use crate::limits::LimitFilter;
+use crate::limits::{LimitFilter, format_utc};
 use crate::recognise::Kind;
 
 use order::InOrder;
@@ -58,18 +58,20 @@ pub fn read_captures(
     let mut views = Views::default();
     match reading.captures {
         Captures::Files([path]) => {
-            reports.push(read_file(path, progress, &mut limits, &mut dissector, sink)?);
+            let begin = Beginning::of(path)?;
+            reports.push(read_file(path, begin, progress, &mut limits, &mut dissector, sink)?);
         }
         Captures::Files(files) => {
-            for path in files {
+            for (path, begin) in by_time(files)? {
                 views.next_file();
                 let mut each = |packet: &Packet<'_>| {
                     views.push(packet);
                     sink(packet);
                 };
-                reports.push(read_file(path, progress, &mut limits, &mut dissector, &mut each)?);
+                let limits = &mut limits;
+                reports.push(read_file(path, begin, progress, limits, &mut dissector, &mut each)?);
                 if let Some(what) = views.same_traffic() {
-                    return Err(Error::Unusable { path: path.clone(), what });
+                    return Err(Error::Unusable { path: path.to_owned(), what });
                 }
             }
         }
@@ -86,9 +88,21 @@ pub fn read_captures(
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
 }
 
+/// Files in order of their first packets' times; as given where one comes only once.
+fn by_time(files: &[PathBuf]) -> Result<Vec<(&Path, Beginning)>> {
+    let begin = |path: &PathBuf| Beginning::of(path);
+    let mut begins: Vec<(&Path, Beginning)> =
+        files.iter().map(|path| Ok((path.as_path(), begin(path)?))).collect::<Result<_>>()?;
+    if !files.iter().any(|path| comes_once(path)) {
+        begins.sort_by_key(|(_, begin)| begin.0.earliest_ns);
+    }
+    Ok(begins)
+}
+
 /// Reads a file's packets in its order, or in order of time if its first ones are not in it.
 fn read_file(
     path: &Path,
+    begin: Beginning,
     progress: &Progress,
     limits: &mut LimitFilter,
     dissector: &mut Dissector,
@@ -97,7 +111,6 @@ fn read_file(
     if comes_once(path) {
         return read_once(Input::open(path, progress)?, limits, dissector, sink);
     }
-    let begin = Beginning::of(path)?;
     let read = if begin.is_out_of_order() { read_in_order } else { read_unsorted };
     let mut report = read(Input::open(path, progress)?, limits, dissector, sink)?;
     begin.note_clock(&mut report);
@@ -221,7 +234,7 @@ fn read_as_it_is(
     Ok(report)
 }
 
-/// Warns of the first file that begins before the one given before it.
+/// Warns of the first file that begins before the one given before it, where files come only once.
 fn note_order(reports: &mut [FileReport]) {
     let mut before: Option<(i64, String)> = None;
     for file in reports {
@@ -300,7 +313,14 @@ fn read_timed(
     note_losses(&mut file, &reader, input.path())?;
     note_first(&mut file, times);
     if file.items == 0 && file.problems.is_empty() {
-        file.warn("no packet is in it, or none between --from and --to".into());
+        file.warn(match times.left_out {
+            None => "no packet is in it".into(),
+            Some((first, last)) => format!(
+                "its packets are of {} to {} UTC, outside of the limits",
+                format_utc(first),
+                format_utc(last)
+            ),
+        });
     }
     if file.items > 0 {
         file.start_us = Some(times.earliest_ns.div_euclid(1_000));
@@ -357,7 +377,7 @@ fn take(
         Captured::Problem(problem) => return file.problem(problem.clone()),
     };
     if !limits.keeps_ns(frame.at_ns) {
-        return;
+        return times.leave_out(frame.at_ns);
     }
     file.items += 1;
     note_vpn(file, frame);

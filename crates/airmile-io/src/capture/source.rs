@@ -9,7 +9,8 @@ use crate::limits::Limits;
 
 /// Captures, read in sequence as one.
 pub enum Captures<'a> {
-    /// Files, in order of time; `-` is standard input.
+    /// Files, read in order of their first packets; `-` is standard input, with which they are
+    /// read in the order given.
     Files(&'a [PathBuf]),
     /// A capture in progress.
     Stream(CaptureStream),

@@ -40,6 +40,26 @@ fn packets_that_are_too_late_are_damage_whoever_reads() {
     }
 }
 
+/// Parts of a ring, as a shell orders their names (`cap1 cap10 cap2`), are read as one in order of time.
+#[test]
+fn files_are_read_in_order_of_their_first_packets() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = [("cap1", &[0, 10][..]), ("cap10", &[40, 50]), ("cap2", &[20, 30]), ("cap3", &[])];
+    let files = parts.map(|(name, times_ms)| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, capture(times_ms)).unwrap();
+        path
+    });
+    let captures = CaptureReading { captures: (&files).into(), limits: Default::default() };
+    let mut order = Vec::new();
+    let mut note = |packet: &Packet<'_>| order.push(packet.at_ns / 1_000_000 - 1_000_000);
+    let (reports, _) = read_captures(captures, &Progress::default(), &mut note).unwrap();
+    assert_eq!(order, [0, 10, 20, 30, 40, 50]);
+    let is_read_as = |(file, name): (&FileReport, &str)| file.path.ends_with(name);
+    assert!(reports.iter().zip(["cap1", "cap2", "cap10", "cap3"]).all(is_read_as), "{reports:?}");
+    assert!(reports[..3].iter().all(|file| file.problems.is_empty()), "{reports:?}");
+}
+
 /// Behind the first bytes, and from a stream, packets stay in the order of the file.
 #[test]
 fn packets_out_of_order_that_are_not_put_in_order_are_reported() {

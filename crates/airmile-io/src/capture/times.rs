@@ -15,6 +15,8 @@ pub(super) struct FrameTimes {
     pub(super) late_ns: i64,
     /// The first frame of each kind that is not read, and its offset.
     pub(super) first_unread: Vec<(u64, Unread)>,
+    /// The first and last time outside of the limits.
+    pub(super) left_out: Option<(i64, i64)>,
     /// Of the clock, if they are asked for.
     ticks: Option<ClockTicks>,
 }
@@ -27,6 +29,7 @@ impl Default for FrameTimes {
             moved: 0,
             late_ns: 0,
             first_unread: Vec::new(),
+            left_out: None,
             ticks: None,
         }
     }
@@ -36,6 +39,12 @@ impl FrameTimes {
     /// The ticks of the clock are asked for, too.
     pub(super) fn with_ticks() -> Self {
         Self { ticks: Some(ClockTicks::default()), ..Self::default() }
+    }
+
+    /// Takes the time of a frame outside of the limits.
+    pub(super) fn leave_out(&mut self, at_ns: i64) {
+        let (first, last) = self.left_out.unwrap_or((at_ns, at_ns));
+        self.left_out = Some((first.min(at_ns), last.max(at_ns)));
     }
 
     #[inline]

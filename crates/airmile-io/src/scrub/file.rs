@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use airmile_model::printable_path;
 use airmile_model::row::hex;
 use sha2::{Digest, Sha256};
 
@@ -77,8 +78,8 @@ impl Created {
 }
 
 fn there_already(path: &Path) -> Error {
-    let what = "exists already, and is not overwritten".to_owned();
-    Error::Unusable { path: path.to_owned(), what }
+    let path = printable_path(path);
+    Error::Option(format!("{path} exists already, and scrub overwrites nothing: give another name"))
 }
 
 impl Drop for Created {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use airmile_capture::application::{ApplicationFormat, HarScrubber};
 use airmile_capture::packet::scrub::CaptureScrubber;
 use airmile_decode::diag::scrub::LogScrubber;
-use airmile_model::{Problem, Problems, Severity};
+use airmile_model::{Problem, Problems, Severity, plain_name};
 use airmile_pseudonym::{Changes, Pseudonyms};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -310,12 +310,13 @@ impl Scrubber {
             Kind::Application(ApplicationFormat::Har) => Ok(Self::Har(HarScrubber::new(names))),
             other => {
                 let what = format!(
-                    "is {}: captures (pcap, pcapng), modem logs (.mi2log, .qmdl, .dlf, .hdf) and \
-                     HARs can be scrubbed",
+                    "is {}. Captures (pcap, pcapng), modem logs (.mi2log, .qmdl, .dlf, .hdf) and HARs \
+                     can be scrubbed",
                     match other {
-                        Kind::Empty => "empty",
-                        Kind::Unknown => "of unknown format",
-                        _ => other.name(),
+                        Kind::Empty => "empty".to_owned(),
+                        Kind::Unknown => "of unknown format".to_owned(),
+                        Kind::Foreign(foreign) => foreign.advice().to_owned(),
+                        _ => format!("a {}", plain_name(other.name())),
                     }
                 );
                 Err(Error::Unusable { path: path.to_owned(), what })

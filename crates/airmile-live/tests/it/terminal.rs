@@ -3,10 +3,11 @@
 use crate::common::{append, taken, wait_until};
 use airmile::RadioOptions;
 use airmile::live::packets::LivePackets;
+use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::Engine;
 use airmile_live::snapshot::{Passing, SourceStatus};
-use airmile_live::terminal::draw;
+use airmile_live::terminal::{draw, time_of_day};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -40,6 +41,26 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     terminal.draw(|frame| draw(frame, &busy, None)).unwrap();
     let narrow = terminal.backend().to_string().replace('\u{a0}', " ");
     assert!(narrow.contains("50 PRBs") && narrow.contains("cell load 100 %"), "{narrow}");
+    // Nor a digit, at any width: a column is left out, and the title names it.
+    let transfer = &now.view.transfers[0].diagnosis.finding;
+    let mut numbers = vec![mbps(transfer.link_throughput_bps.unwrap())];
+    let last = now.last_bursts(3);
+    numbers.extend(last.iter().flat_map(|live| [mbps(live.rate_bps), size(live.burst.bytes)]));
+    for width in [40, 50, 60, 80, 100, 120, 200] {
+        let mut terminal = Terminal::new(TestBackend::new(width, 36)).unwrap();
+        terminal.draw(|frame| draw(frame, &now, None)).unwrap();
+        let shown = terminal.backend().to_string();
+        for number in &numbers {
+            assert!(shown.contains(&format!(" {number} ")), "{number} at {width}:\n{shown}");
+        }
+        for live in &last {
+            let start = time_of_day(live.start_us.unwrap(), 3);
+            let is_left_out = width < 50;
+            assert_eq!(shown.contains(&start), !is_left_out, "{start} at {width}:\n{shown}");
+        }
+    }
+    assert!(narrow.contains(" 1 transfer "), "{narrow}");
+    assert!(narrow.contains(" UTC"), "{narrow}");
     let mut terminal = Terminal::new(TestBackend::new(100, 36)).unwrap();
     // With an interface, its flows are shown between transfers and bursts.
     let mut now = (*now).clone();

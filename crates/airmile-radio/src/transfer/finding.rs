@@ -92,9 +92,10 @@ impl Timeline {
             self.verdict(radio_share, &unknown, overlapped, thresholds, &mut notes);
         if let Some(granted_ms) = granted_ms.filter(|_| alone_ms + part_ms > 0.0) {
             notes.push(format!(
-                "for {granted_ms:.0} of the {waited_ms:.0} ms in which data waited, the base station had \
-                 granted all that the phone had reported: the cell carried what came. {alone_ms:.0} ms of it \
-                 do not count as the radio's, and {part_ms:.0} ms may be"
+                "during {granted_ms:.0} of the {waited_ms:.0} ms in which data waited, the base station had \
+                 granted all that the phone had reported, so that the phone's data were the limit, not the \
+                 cell: {alone_ms:.0} ms for certain (not counted as the radio's), {part_ms:.0} ms possibly \
+                 (counted as unknown)"
             ));
         }
         if ungauged_ms > 0.05 * duration_ms {

@@ -463,7 +463,7 @@ fn fill_log_report(report: &mut FileReport, reader: &LogReader) {
     let stats = reader.stats();
     report.bytes = stats.bytes;
     report.start_us = stats.first_ns.map(|ns| ns.div_euclid(1_000));
-    report.end_us = stats.last_ns.map(|ns| ns.div_euclid(1_000));
+    report.end_us = stats.last_ns.max(stats.first_ns).map(|ns| ns.div_euclid(1_000));
     report.items = stats.frames;
     report.bad_items = stats.bad_frames;
     let row = |(key, count): (&MessageKey, &MessageCount)| {

@@ -36,7 +36,8 @@ pub(crate) fn advice(advice: &Advice) -> String {
             shared(*dir, *demand, *without_ms, *duration_ms)
         }
         Advice::RepeatAlone => "other transfers ran meanwhile, and queues are per user, not per \
-            application: see the verdict on all of them, or repeat it with no other running"
+            application: see the verdict on all of them (of a page's requests: that on the page), or \
+            repeat it alone where it can run alone"
             .into(),
         Advice::LogAgain => "log again, from before the transfer starts until after it ends".into(),
         Advice::Capture { what, how } => format!("capture {what}: {how}"),

@@ -146,6 +146,7 @@ pub(crate) fn fact(kind: &FactKind) -> String {
 
 /// The bursts that overlap a transfer; a length counts only the part inside it.
 fn bursts(count: u64, longest_ms: f64, closed_by: &[(&'static str, u64)]) -> String {
+    let plain_name = |by| if by == "fraction" { "fewer PRBs".into() } else { plain_name(by) };
     match (count, closed_by.first()) {
         (1, Some((by, _))) => {
             let by = plain_name(by);
@@ -153,9 +154,9 @@ fn bursts(count: u64, longest_ms: f64, closed_by: &[(&'static str, u64)]) -> Str
         }
         (0, _) | (_, None) => "no burst: each block emptied the queue".into(),
         (n, _) => {
-            let by = closed_by.iter().map(|(by, n)| format!("{n} by {}", plain_name(by)));
+            let by = closed_by.iter().map(|(by, n)| format!("{} ({n})", plain_name(by)));
             let by: Vec<String> = by.collect();
-            format!("{n} bursts, the longest {longest_ms:.0} ms; ended {}", by.join(", "))
+            format!("{n} bursts, the longest {longest_ms:.0} ms; ended by {}", by.join(", "))
         }
     }
 }
@@ -399,7 +400,7 @@ mod tests {
         );
         assert_eq!(
             bursts(3, 12.0, &[("log_hole", 1), ("poll", 2)]),
-            "3 bursts, the longest 12 ms; ended 1 by log hole, 2 by poll"
+            "3 bursts, the longest 12 ms; ended by log hole (1), poll (2)"
         );
     }
 }

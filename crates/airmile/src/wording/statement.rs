@@ -171,8 +171,8 @@ fn demand_of(
             let below = whole_percent(not_radio_below * 100.0);
             let queued = percent_below(share, not_radio_below);
             format!(
-                "The {link} was not what limited {of}: data waited for it during {queued} %, less \
-                 than the {below} % from which the verdict is mixed."
+                "The {link} was not what limited {of}: data waited for it during {queued} % of the \
+                 time, and a verdict is mixed from {below} % on."
             )
         }
         Verdict::NotRadio if granted.is_some() => format!(
@@ -300,7 +300,11 @@ mod tests {
         let says =
             |verdict, demand| demand_of(verdict, Direction::Dl, (demand, None), 1, [0.75, 0.9]);
         for (verdict, demand, expected) in [
-            (Verdict::NotRadio, 0.749_6, "during 74.9 %, less than the 75 %"),
+            (
+                Verdict::NotRadio,
+                0.749_6,
+                "during 74.9 % of the time, and a verdict is mixed from 75 %",
+            ),
             (Verdict::Mixed, 0.899_3, "during 89.9 % of"),
             (Verdict::Mixed, 0.84, "during 84 % of"),
             (Verdict::Radio, 0.9, "during 90 % of"),
