@@ -219,7 +219,7 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
             Cell::from(burst.dir.to_string()),
             Cell::from(live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3))),
             right(format!("{:.0} ms", live.duration_ms)),
-            right(size(burst.bytes)),
+            right(size(burst.waited_bytes())),
             right(mbps(live.rate_bps)),
             Cell::from(if live.state == State::Open {
                 "goes on".to_owned()
