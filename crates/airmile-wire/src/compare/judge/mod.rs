@@ -163,7 +163,7 @@ fn differ(a: &GroupFinding, b: &GroupFinding) -> Vec<String> {
     let apart = |(a, b): (f64, f64), factor: f64| a.max(b) > factor * a.min(b);
     if let Some(pair) = both(|g| g.link_throughput_bps).filter(|p| apart(*p, LINK_FACTOR)) {
         let mbps = (pair.0 / 1e6, pair.1 / 1e6);
-        out.push(format!("the link's rate ({:.1} and {:.1} Mbit/s)", mbps.0, mbps.1));
+        out.push(format!("what the link carried ({:.1} and {:.1} Mbit/s)", mbps.0, mbps.1));
     }
     if let Some((a, b)) = both(|g| g.others_load).filter(|(a, b)| (a - b).abs() > LOAD_APART) {
         out.push(format!("cell load by other users ({:.0} and {:.0} %)", a * 100.0, b * 100.0));

@@ -47,7 +47,7 @@ pub(in super::super) fn link_rate(
             (n + 1.0, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
         }),
     };
-    let long = ttis * report.tti_ms >= MIN_BURSTS_MS && ttis / f64::max(n, 1.0) >= MIN_BURST_TTIS;
+    let long = are_long(n, ttis, report.tti_ms);
     let of = |from| move |bps| LinkRate { bps, from };
     let bursts = bursts.map(of(LinkRateSource::Bursts));
     let capacity = capacity_bps(finding, seen, report).map(of(LinkRateSource::Capacity));
@@ -59,6 +59,23 @@ pub(in super::super) fn link_rate(
     };
     let peak = peak_bps(report).unwrap_or(f64::MAX);
     found.map(|rate| LinkRate { bps: rate.bps.min(peak), ..rate })
+}
+
+/// Whether bursts, their number and TTIs, show the link's rate.
+fn are_long(count: f64, ttis: f64, tti_ms: f64) -> bool {
+    ttis * tti_ms >= MIN_BURSTS_MS && ttis / count.max(1.0) >= MIN_BURST_TTIS
+}
+
+/// The rate inside the bursts of a transfer, if they are long: short ones come in the TTIs of low
+/// capacity alone, in which their data did not fit.
+pub(in super::super) fn long_bursts_bps(
+    finding: &TransferFinding,
+    seen: &TransferTrace,
+    tti_ms: f64,
+) -> Option<f64> {
+    let bursts = seen.bursts.as_ref()?;
+    let is_long = are_long(bursts.count as f64, bursts.n_tti as f64, tti_ms);
+    finding.burst_throughput_bps.filter(|_| is_long)
 }
 
 /// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.

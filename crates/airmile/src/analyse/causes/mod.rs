@@ -20,7 +20,7 @@ mod wireline;
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 use airmile_wire::attribute::CaptureSite;
 
-pub(super) use self::link::link_rate;
+pub(super) use self::link::{link_rate, long_bursts_bps};
 pub(super) use self::session::name_of_session;
 use self::split::Split;
 #[cfg(test)]
