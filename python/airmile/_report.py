@@ -316,7 +316,8 @@ class Diagnosis(Analysis):
 
         `id`, `verdict`, `confidence`, `shares` (`key` a cause, `value` ms,
         which add up to the duration), `counterfactual_ms` (its duration without
-        the leading cause), `evidence` (`what`, `value`, `unit`,
+        the leading cause) with `counterfactual_low_ms` and
+        `counterfactual_high_ms`, `evidence` (`what`, `value`, `unit`,
         `from_tti`, `to_tti`), `next_step`, and the measures of `radio`; with an
         application's log `name` (URL) and `application` (phases, stalls).
         """

@@ -11,6 +11,7 @@
 //! - [`table`]: Arrow tables, Parquet, CSV.
 //! - [`document`]: the envelope of every JSON document.
 //! - [`replacement`]: outputs that are renamed into place when complete.
+//! - [`sorted`]: the inputs of a command by the way they are read.
 //! - [`scrub`]: copies that can be shared.
 //! - [`run_files`]: the names of a lab run's files.
 
@@ -30,6 +31,7 @@ pub mod recognise;
 pub mod replacement;
 pub mod run_files;
 pub mod scrub;
+pub mod sorted;
 pub mod table;
 
 pub use capture::{CaptureStream, Captures, read_capture};

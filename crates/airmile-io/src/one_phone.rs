@@ -8,6 +8,7 @@ use airmile_decode::diag::names::name;
 use airmile_model::printable_path;
 
 use crate::error::{Error, Result};
+use crate::file_report::{FileReport, plural};
 
 /// Versions of a message: major and minor.
 type MessageVersions = BTreeSet<(Option<u16>, u8)>;
@@ -37,6 +38,36 @@ pub fn check_one_phone(logs: &[(&Path, &[u8])]) -> Result<()> {
             }
         }
         before.push((path, own));
+    }
+    Ok(())
+}
+
+/// The parts of a rotated log may overlap by this much.
+const OVERLAP_US: i64 = 1_000_000;
+const DAY_US: i64 = 24 * 3_600 * 1_000_000;
+
+/// Refuses a log that overlaps the one before it, or begins more than a day after its end: a part of a
+/// log begins where the one before it ends (a day: chosen here).
+///
+/// # Errors
+/// It does either.
+pub fn check_follows(before: &FileReport, log: &FileReport, first_us: i64) -> Result<()> {
+    let Some(end_us) = before.end_us else { return Ok(()) };
+    let pause_us = first_us.saturating_sub(end_us);
+    let (before, log) = (&before.path, &log.path);
+    if pause_us < -OVERLAP_US {
+        return Err(Error::Option(format!(
+            "{before} and {log} overlap in time: they are logs of two phones, or the same log twice; \
+             analyse them one at a time"
+        )));
+    }
+    if pause_us > DAY_US {
+        let days = pause_us / DAY_US;
+        let s = plural(days.unsigned_abs());
+        return Err(Error::Option(format!(
+            "{log} begins {days} day{s} after the end of {before}: they are not parts of one log; \
+             analyse them one at a time"
+        )));
     }
     Ok(())
 }

@@ -206,6 +206,8 @@ pub struct Burst {
     pub end_tti: TtiIndex,
     /// Bytes sent, those of the LAST_ACTIVE block included.
     pub bytes: u64,
+    /// The bytes of the LAST_ACTIVE TTI among them; 0 where the end of the queue was not observed.
+    pub last_bytes: u64,
     /// TTIs of the burst in which something was scheduled for this user.
     pub scheduled_ttis: u32,
     /// TTIs of the burst in which data may not have waited: all of a burst between whose blocks
@@ -239,11 +241,18 @@ impl Burst {
         TtiSpan(self.n_tti()).ms(numerology)
     }
 
-    /// Its bytes, in bit/s, over its TTIs of this numerology, the LAST_ACTIVE TTI included: its block
-    /// counts.
+    /// Bytes sent while data waited: without those that emptied the queue, as what was left did not fill
+    /// the last TTI.
+    #[must_use]
+    pub const fn waited_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.last_bytes)
+    }
+
+    /// The rate in bit/s while data waited, for TTIs of this numerology: bytes and time without those of
+    /// the last TTI (scheduled IP throughput: TS 36.314, 4.1.6.1).
     #[must_use]
     pub fn rate_bps(&self, numerology: u8) -> f64 {
-        self.bytes as f64 * 8_000.0 / TtiSpan(self.n_tti().saturating_add(1)).ms(numerology)
+        self.waited_bytes() as f64 * 8_000.0 / self.duration_ms(numerology)
     }
 }
 
@@ -307,8 +316,8 @@ pub struct TransferFinding {
     /// Link throughput, in bits per second: bytes / throughput time. Bytes that emptied
     /// the queue at once are included, their TTIs are not; null where most bytes did.
     pub link_throughput_bps: Option<f64>,
-    /// Rate within bursts, in bits per second: bytes of the transfer's bursts over their
-    /// TTIs, including the last ones.
+    /// Rate inside bursts, in bits per second: bytes of the transfer's bursts over their TTIs, both
+    /// without the last TTI of each, which the data left does not fill (TS 36.314, 4.1.6.1).
     pub burst_throughput_bps: Option<f64>,
     /// Its evidence; null if the log has none.
     pub evidence: Option<Evidence>,

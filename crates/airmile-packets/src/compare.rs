@@ -134,6 +134,25 @@ pub(super) fn compare(s: &StudySummary, send_rate_bar_bps: Option<f64>) -> Vec<C
     out
 }
 
+/// What a capture at the phone does not show: its packets have left the sender's queue and the network's,
+/// and its window is full at the sender.
+const OF_SENDER: [&str; 7] = [
+    "in flight over 200 KB, flows over 1 MB",
+    "undesired slow start, of large flows with a loss",
+    "undesired slow start, of large flows",
+    "timeouts that RTTs of duplicate ACKs avoid",
+    "downlink flows with a full receive window",
+    "of them, in the first tenth of the flow",
+    "time lost to it, of such flows, mean",
+];
+
+/// Removes the values that need the sender's packets.
+pub(super) fn hide_senders(figures: &mut [Compared]) {
+    for figure in figures.iter_mut().filter(|figure| OF_SENDER.contains(&figure.what)) {
+        (figure.here, figure.n) = (None, None);
+    }
+}
+
 fn flows(s: &StudySummary, to: &mut Section<'_>) {
     let all = s.tcp.flows + s.udp.flows;
     to.share("TCP, of flows", s.tcp.flows, all, 0.953);

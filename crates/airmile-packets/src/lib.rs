@@ -188,7 +188,7 @@ fn study_captures(
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }
     let mut report = PacketReport::new(reports, &summary, &options, largest.finish());
-    report.headline = Some(headline(&summary, &overview, &report));
+    report.set_headline(headline(&summary, &overview, &report));
     Ok((report, summary))
 }
 

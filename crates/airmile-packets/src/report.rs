@@ -7,7 +7,7 @@ use airmile_wire::tcp::{PeriodicRequests, Quality, SendRateThreshold, StudyOptio
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::compare::{Compared, Table1Row, class, compare, table1};
+use super::compare::{Compared, Table1Row, class, compare, hide_senders, table1};
 use super::largest::FlowEntry;
 use super::study::{Headline, count, more_curves};
 use airmile_io::FileReport;
@@ -67,6 +67,14 @@ pub struct PacketReport {
 }
 
 impl PacketReport {
+    /// States the headline; at the phone, figures that need the sender's packets have no value.
+    pub(super) fn set_headline(&mut self, headline: Headline) {
+        if headline.at_phone.is_some() {
+            hide_senders(&mut self.summary);
+        }
+        self.headline = Some(headline);
+    }
+
     pub(super) fn new(
         files: Vec<FileReport>,
         s: &StudySummary,

@@ -44,8 +44,9 @@ fn export(
 ) -> PyResult<()> {
     let (inputs, options) = ask.options()?;
     let exports = Exports { html, perfetto };
-    let done =
-        py.detach(|| airmile::export(&inputs, &options, &exports, true, &Progress::default()));
+    let done = py.detach(|| {
+        airmile::export(&inputs, &options, &exports, airmile::Subject::Lists, &Progress::default())
+    });
     done.map(|_| ()).map_err(to_py)
 }
 

@@ -187,9 +187,12 @@ fn cut(rest: &mut Burst, at: TtiIndex) -> Option<Burst> {
     let end_tti = rest.end_tti.min(at);
     let n_tti = u32::try_from(end_tti.since(rest.start_tti)).ok().filter(|n| *n > 0)?;
     let share = f64::from(n_tti) / rest.n_tti() as f64;
-    let bytes = (rest.bytes as f64 * share).round() as u64;
+    let is_end = end_tti == rest.end_tti;
+    let last_bytes = if is_end { rest.last_bytes } else { 0 };
+    let bytes = (rest.waited_bytes() as f64 * share).round() as u64 + last_bytes;
     let scheduled_ttis = (f64::from(rest.scheduled_ttis) * share).round() as u32;
-    let part = Burst { end_tti, bytes, scheduled_ttis, unknown_ttis: n_tti, ..rest.clone() };
+    let part =
+        Burst { end_tti, bytes, last_bytes, scheduled_ttis, unknown_ttis: n_tti, ..rest.clone() };
     rest.start_tti = end_tti;
     rest.bytes = rest.bytes.saturating_sub(bytes);
     rest.scheduled_ttis = rest.scheduled_ttis.saturating_sub(scheduled_ttis);
@@ -217,8 +220,12 @@ impl Joins for Burst {
         self.bytes = self.bytes.saturating_add(later.bytes);
         self.scheduled_ttis = self.scheduled_ttis.saturating_add(later.scheduled_ttis);
         self.unknown_ttis = self.unknown_ttis.saturating_add(later.unknown_ttis);
+        if later.end_tti == self.end_tti {
+            self.last_bytes = self.last_bytes.saturating_add(later.last_bytes);
+        }
         if later.end_tti > self.end_tti {
             self.end_tti = later.end_tti;
+            self.last_bytes = later.last_bytes;
             self.closed_by = later.closed_by;
             self.confidence = later.confidence;
         }
@@ -287,6 +294,7 @@ mod tests {
             start_tti: TtiIndex(start),
             end_tti: TtiIndex(end),
             bytes: 10,
+            last_bytes: 0,
             scheduled_ttis: 1,
             unknown_ttis: 0,
             opened_by: Bound::FirstData,

@@ -136,10 +136,10 @@ impl TransferMeter {
 pub struct BurstsSeen {
     /// How many.
     pub count: u64,
-    /// Their data bytes.
+    /// Their data bytes, without those of the last TTI of each.
     pub bytes: u64,
-    /// TTIs in which they sent, including the last one of each.
-    pub sending_ttis: i64,
+    /// Their TTIs, without the last one of each.
+    pub n_tti: i64,
     /// Number of bursts by the evidence that closed them.
     pub closed_by: BTreeMap<&'static str, u64>,
     start: i64,
@@ -157,7 +157,7 @@ impl BurstsSeen {
         Self {
             count: 0,
             bytes: 0,
-            sending_ttis: 0,
+            n_tti: 0,
             closed_by: BTreeMap::new(),
             start,
             covered_to: start,
@@ -169,8 +169,8 @@ impl BurstsSeen {
 
     fn add(&mut self, burst: &Burst) {
         self.count += 1;
-        self.bytes = self.bytes.saturating_add(burst.bytes);
-        self.sending_ttis = self.sending_ttis.saturating_add(burst.n_tti().saturating_add(1));
+        self.bytes = self.bytes.saturating_add(burst.waited_bytes());
+        self.n_tti = self.n_tti.saturating_add(burst.n_tti());
         // Bursts are in order and disjoint: only the last one may extend past the span.
         let (from, to) = self.last;
         self.longest_before = self.longest_before.max(to.saturating_sub(from));

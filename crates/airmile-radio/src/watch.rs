@@ -11,19 +11,29 @@ use crate::meter::TransferMeter;
 use crate::transfer::Timeline;
 use crate::usage::{UsageBins, UsageSum};
 
-/// The share of other users in the cell, over the windows of a transfer.
+/// The share of other users in the cell, and its capacity, over the windows of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Others {
     n: u64,
     share_sum: f64,
     confidence_sum: f64,
+    n_capacity: u64,
+    capacity_sum_bps: f64,
 }
 
 impl Others {
-    fn add(&mut self, load: f64, own_share: f64, confidence: f64) {
+    fn add(&mut self, load: f64, window: &LoadEstimate) {
         self.n += 1;
-        self.share_sum += (load - own_share).max(0.0);
-        self.confidence_sum += confidence;
+        self.share_sum += (load - window.own_share).max(0.0);
+        self.confidence_sum += window.confidence;
+        self.n_capacity += u64::from(window.capacity_bps.is_some());
+        self.capacity_sum_bps += window.capacity_bps.unwrap_or(0.0);
+    }
+
+    /// Mean capacity of the cell for this phone, in bit/s, over the windows that have one.
+    #[must_use]
+    pub fn capacity_bps(&self) -> Option<f64> {
+        (self.n_capacity > 0).then(|| self.capacity_sum_bps / self.n_capacity as f64)
     }
 
     /// Mean share and confidence; `None` without a window that has them.
@@ -293,7 +303,7 @@ impl TransferWatch {
             let first = windows.partition_point(|window| window.tti < span.start);
             for window in windows.iter().skip(first).take_while(|w| w.tti < span.end) {
                 if let (Some(load), Some(_)) = (window.load, window.free_prb()) {
-                    watched.others.add(load, window.own_share, window.confidence);
+                    watched.others.add(load, window);
                 }
             }
         }

@@ -11,6 +11,7 @@ use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
 use crate::analyse::report::{Report, SeriesCollectors};
 use crate::analyse::subscription::Keep;
 use crate::session::Inputs;
+use crate::wording;
 use crate::write;
 use crate::write::perfetto::TraceFile;
 use airmile_io::capture::Captures;
@@ -27,9 +28,19 @@ pub struct Exports {
     pub perfetto: Option<PathBuf>,
 }
 
-/// Runs analysis and diagnosis, and writes the files in one pass over the inputs. Without `lists`
-/// and files, the report's lists of bursts and cell load stay empty, and memory does not grow with
-/// the log.
+/// What an export is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The diagnosis. Without files, the report's lists of bursts and cell load stay empty, and memory
+    /// does not grow with the log.
+    Diagnosis,
+    /// The same with these lists.
+    Lists,
+    /// The report on the radio: the files' verdicts, too, are from its records alone.
+    Radio,
+}
+
+/// Runs analysis and diagnosis, and writes the files in one pass over the inputs.
 ///
 /// # Errors
 /// The inputs cannot be read, or hold nothing to analyse; or a file cannot be written, or is one of
@@ -38,11 +49,11 @@ pub fn export(
     inputs: &Inputs,
     options: &RadioOptions,
     exports: &Exports,
-    lists: bool,
+    subject: Subject,
     progress: &Progress,
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
-    let (session, aligned) = AlignedInputs::gather(inputs, options, progress)?;
+    let (session, mut aligned) = AlignedInputs::gather(inputs, options, progress)?;
     let first = aligned.radio.files.first().or_else(|| inputs.files.first());
     let name = first.and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
@@ -52,7 +63,7 @@ pub fn export(
     };
     let mut collectors = SeriesCollectors::default();
     let plain = *exports == Exports::default() && !aligned.asks_bursts(&session);
-    let keep = if lists || !plain { Keep::Lists } else { Keep::Findings };
+    let keep = if subject != Subject::Diagnosis || !plain { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |tagged| {
         if let Some(trace) = &mut trace {
             trace.push(tagged);
@@ -63,7 +74,13 @@ pub fn export(
     });
     let mut answer = answer?;
     let (capture, unread) = (aligned.capture(), aligned.unread.clone());
-    let diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
+    let is_of_radio = subject == Subject::Radio;
+    aligned.wire = aligned.wire.filter(|_| !is_of_radio);
+    let mut diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
+    if is_of_radio {
+        diagnosis.session.says += wording::BY_THE_RADIO_ALONE;
+        diagnosis.pages.clear();
+    }
     answer.report.files.extend(unread);
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;

@@ -30,18 +30,17 @@ impl Fact {
 pub(crate) enum FactKind {
     /// Throughput time of the transfer (BurstTracker, section 3).
     QueueTime { dir: Direction, queued_ms: f64, duration_ms: f64, demand: f64 },
-    /// The link demand is so close to a limit that either verdict may be right.
-    NearLimit { demand: f64, limit: f64, under: Verdict, over: Verdict },
+    /// The time in which data waited for the radio's capacity, at least and at most, is so close to a limit
+    /// that either verdict may be right.
+    NearLimit { dir: Direction, share: (f64, f64), limit: f64, under: Verdict, over: Verdict },
     /// Bursts that overlap the transfer: their number, the longest, and what closed them.
     Bursts { count: u64, longest_ms: f64, closed_by: Vec<(&'static str, u64)> },
     /// The longest time without a burst.
     LongestEmpty { ms: f64 },
-    /// Bytes over the duration, and over the throughput time.
-    LinkThroughput { got_bps: f64, link_bps: f64 },
     /// Bytes over the duration.
     Throughput { got_bps: f64 },
-    /// Bytes of bursts over their TTIs.
-    BurstThroughput { bps: f64 },
+    /// The link's rate, from which durations without a cause are computed.
+    Link(LinkRate),
     /// Share of the time in which the phone was scheduled, and its share of the PRBs of its cells
     /// then and overall.
     Scheduled { share: f64, prb_share_when: Option<f64>, prb_share: Option<f64>, cells: usize },
@@ -106,11 +105,57 @@ pub(crate) enum FactKind {
     },
 }
 
+/// The link's rate in bits per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LinkRate {
+    pub(crate) bps: f64,
+    pub(crate) from: LinkRateSource,
+}
+
+/// What shows a link's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkRateSource {
+    /// Data that waited.
+    Bursts,
+    /// Of an upload, data that waited for capacity.
+    Limited,
+    /// The cell's load: own and free PRBs.
+    Capacity,
+    /// This phone's bits per PRB, and all PRBs.
+    Prbs,
+}
+
+/// The estimated duration of a transfer without a cause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Without {
+    pub(crate) ms: f64,
+    pub(crate) low_ms: f64,
+    pub(crate) high_ms: f64,
+}
+
+impl Without {
+    /// Factor by which the link's rate may differ at another time (chosen here).
+    pub(crate) const OTHER_RATE: f64 = 1.25;
+    /// In 95 % of the runs that thresholds were chosen on (`airmile-accuracy --causes tuned`), an
+    /// estimated duration without a cause is off by at most this share of the duration: simultaneous
+    /// causes cannot be separated by time alone.
+    const MODEL_ERROR: f64 = 0.07;
+
+    /// With bounds that include the model's error, for a transfer of this duration.
+    pub(crate) fn with_model_error(self, duration_ms: f64) -> Self {
+        let error_ms = Self::MODEL_ERROR * duration_ms;
+        let low_ms = (self.low_ms - error_ms).max(0.0);
+        Self { low_ms, high_ms: (self.high_ms + error_ms).min(duration_ms), ..self }
+    }
+}
+
 impl FactKind {
     /// The number of the fact, and its unit; the unit of a ratio is empty.
     pub(crate) fn value(&self) -> (Option<f64>, &'static str) {
         match self {
-            Self::QueueTime { demand, .. } | Self::NearLimit { demand, .. } => (Some(*demand), ""),
+            Self::QueueTime { demand, .. } | Self::NearLimit { share: (demand, _), .. } => {
+                (Some(*demand), "")
+            }
             Self::Bursts { count, .. } => (Some(*count as f64), "bursts"),
             Self::LongestEmpty { ms }
             | Self::CauseTime { ms, .. }
@@ -119,9 +164,8 @@ impl FactKind {
             | Self::NoCellularLink { rtt_ms: ms }
             | Self::QueueDelay { queue_ms: ms, .. }
             | Self::Stalls { stalled_ms: ms, .. } => (Some(*ms), "ms"),
-            Self::LinkThroughput { link_bps: bps, .. }
-            | Self::Throughput { got_bps: bps }
-            | Self::BurstThroughput { bps }
+            Self::Throughput { got_bps: bps }
+            | Self::Link(LinkRate { bps, .. })
             | Self::BitrateSwitches { bps, .. } => (Some(*bps), "bit/s"),
             Self::Scheduled { share, .. }
             | Self::OthersShare { share, .. }
@@ -208,8 +252,8 @@ pub(crate) enum Advice {
     Radio { dir: Direction, weak: bool },
     /// Something other than the radio does; `idle`: share of the time with an empty queue.
     NotRadio { dir: Direction, idle: f64 },
-    /// Both do. `without_ms`: the duration if its data had always been queued.
-    Shared { dir: Direction, demand: f64, without_ms: Option<f64>, duration_ms: f64 },
+    /// Both do. `without`: the duration if its data had always been queued.
+    Shared { dir: Direction, demand: f64, without: Option<Without>, duration_ms: f64 },
     /// Repeat it alone.
     RepeatAlone,
     /// Log the whole transfer.
@@ -292,6 +336,13 @@ pub(crate) enum Statement {
         n: usize,
         limits: [f64; 2],
     },
+    /// The transfers of the other direction are not judged.
+    Unjudged {
+        dir: Direction,
+        n: usize,
+    },
+    /// Captures were not used, as their clock report says.
+    Unjoined(String),
     /// Causes are not given for all: only `apart` of `n` transfers did not overlap another.
     FewApart {
         apart: usize,

@@ -65,7 +65,7 @@ pub use analyse::radio::{
 };
 pub use analyse::report::{Report, report};
 pub use analyse::{ClockReport, EvidenceCounts, ServingCell};
-pub use exports::{Exports, export, study_page};
+pub use exports::{Exports, Subject, export, study_page};
 pub use schemas::schemas;
 pub use session::{Application, Inputs, Loaded, captures, read_inputs};
 pub use wording::{page_cause, page_cause_by};

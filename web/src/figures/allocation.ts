@@ -25,6 +25,7 @@ export interface AllocationPanel {
 
 /** What the panel shows for a direction. */
 export function allocationTitle(series: Series, dir: Direction): string {
+  if (series.allocation[dir].empty) return "Allocations of this direction: not in the log";
   return hasShares(series.allocation[dir])
     ? "Share of the cell's PRBs per TTI"
     : "Share of TTIs scheduled for this phone (of the cell's PRBs: unknown)";

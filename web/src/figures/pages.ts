@@ -89,6 +89,12 @@ export function playersSection(document: DiagnoseDocument): HTMLElement | null {
   return box;
 }
 
+/** What the shares of a page and of its transfers are of. */
+const WHOSE_TIME =
+  "These shares are of the load, along its critical path, and a request starts when the page asks for it. The verdict on all " +
+  "transfers, below, adds up the time of each, and starts it when the browser sends it; causes of transfers that overlap are " +
+  "those of all the phone's packets meanwhile.";
+
 function verdict(page: Page): HTMLElement {
   const facts: [string, string][] = [
     ["Requests", `${count(page.requests.length)}, ${bytes(page.bytes)}`],
@@ -113,6 +119,7 @@ function verdict(page: Page): HTMLElement {
     h("p", { class: "says" }, unbroken(says).replaceAll("-", "\u2011")),
     evidence.length > 0 && h("p", {}, unbroken(evidence.join(" "))),
     shares(page),
+    h("p", { class: "note" }, WHOSE_TIME),
     page.savings.length > 0 && h("h2", {}, "What each fix would save"),
     page.savings.length > 0 && fixes,
     list,

@@ -84,7 +84,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     return place;
   };
   const start = (): void => {
-    if (directions.length > 0) {
+    if (directions.some((each) => !series.allocation[each].empty)) {
       const place = panel(allocationTitle(series, dir));
       const plot = allocationPanel(place, series, view, dir, select);
       setDirection = (to): void => {
@@ -202,8 +202,11 @@ function summary(
   ];
   const radio = series.has("dl") || series.has("ul");
   if (!radio) parts[0] = shown;
+  else if (series.allocation[dir].empty) parts.push("its allocations are not in the log");
   else if (mean !== null) parts.push(`on average ${percent(mean, 1)} of the cell's PRBs`);
   else parts.push("its share of the cell's PRBs is unknown");
+  const load = meanLoad(series, from, to);
+  if (load) parts.push(`cell load ${percent(load.cell)} (this phone ${percent(load.own)})`);
   parts.push(...senderSummary(series, from, to));
   if (inside.length > 0) {
     const ids = inside.slice(0, 4).map((t) => t.id);
@@ -211,6 +214,18 @@ function summary(
     parts.push(`${inside.length === 1 ? "transfer" : "transfers"} ${ids.join(", ")}${more}`);
   }
   return `${parts.join("; ")}.`;
+}
+
+/** Means of the cell's load, as a share of its PRBs, and of this phone's part; `null` where no window is known. */
+function meanLoad({ load, ownLoad }: Series, from: number, to: number): { cell: number; own: number } | null {
+  let [cell, own, n] = [0, 0, 0];
+  load.at.forEach((at, i) => {
+    if (at < from || at >= to) return;
+    cell += load.value(i) ?? 0;
+    own += ownLoad.value(i) ?? 0;
+    n += 1;
+  });
+  return n > 0 ? { cell: cell / n, own: own / n } : null;
 }
 
 /** Values under the pointer, in words. */
@@ -239,9 +254,11 @@ function readout(
 
 function radioReadout(series: Series, dir: Direction, tti: number): string[] {
   const parts: string[] = [];
+  const { empty } = series.allocation[dir];
   const code = series.allocation[dir].code(tti);
   const share = series.allocation[dir].share(code);
-  if (code === 0) parts.push("not scheduled");
+  if (empty) parts.push("allocations are not in the log");
+  else if (code === 0) parts.push("not scheduled");
   else parts.push(share === null ? "scheduled" : `${percent(share)} of the PRBs`);
   const bursts = series.bursts[dir];
   const i = bursts.spans.at(tti);
@@ -254,7 +271,7 @@ function radioReadout(series: Series, dir: Direction, tti: number): string[] {
   } else if (series.holes.at(tti) >= 0) {
     parts.push("records are missing here");
   } else {
-    parts.push(code === 0 ? "queue empty" : "the queue was emptied");
+    parts.push(code === 0 ? (empty ? "no burst seen" : "queue empty") : "the queue was emptied");
   }
   return parts;
 }

@@ -106,6 +106,12 @@ const CAUSE_WORDS: Record<string, string> = {
   unknown: "unknown",
 };
 
+/** A cause in words. The time that packets alone do not assign is not unknown: data was on its way. */
+export function causeWords(cause: string, transfer: TransferDiagnosis): string {
+  if (cause === "unknown" && transfer.suspects.length > 0) return "in the network: packets alone do not show in which queue";
+  return CAUSE_WORDS[cause] ?? words(cause);
+}
+
 /** Causes and their shares; a cause links to its evidence. */
 function sharesBar(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
   const shares = orderedShares(transfer);
@@ -116,7 +122,7 @@ function sharesBar(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
     const part = h("span", { class: `part cause-${cause}` });
     part.style.flexGrow = String(ms / total);
     bar.append(part);
-    const text = `${CAUSE_WORDS[cause] ?? words(cause)} ${percent(ms / total)}, ${duration(ms)}`;
+    const text = `${causeWords(cause, transfer)} ${percent(ms / total)}, ${duration(ms)}`;
     const swatch = h("span", { class: `swatch cause-${cause}` });
     const item = transfer.evidence.find(({ what }) => what.startsWith(`${words(cause)}:`));
     legend.append(h("li", {}, swatch, item ? link({ ...item, what: text }, transfer, locate) : text));

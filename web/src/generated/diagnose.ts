@@ -279,6 +279,14 @@ export interface TransferDiagnosis {
    */
   counterfactual_ms?: number | null;
   /**
+   * Lower bound of that duration.
+   */
+  counterfactual_low_ms?: number | null;
+  /**
+   * Upper bound.
+   */
+  counterfactual_high_ms?: number | null;
+  /**
    * The removed cause; null without captures: its data had always been queued.
    */
   counterfactual_of?: Cause | null;
@@ -339,8 +347,8 @@ export interface TransferDiagnosis {
    */
   link_throughput_bps?: number | null;
   /**
-   * Rate inside bursts in bits per second: bytes of its bursts / their TTIs, including the last
-   * ones.
+   * Rate inside bursts in bits per second: bytes of its bursts / their TTIs, both without the last
+   * TTI of each.
    */
   burst_throughput_bps?: number | null;
   /**

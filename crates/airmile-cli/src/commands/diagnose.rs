@@ -5,8 +5,8 @@ use std::path::Path;
 
 use airmile::model::{Verdict, confidence_percent, plain_name};
 use airmile::{
-    ClockReport, Diagnosis, Document, FileReport, Suspicion, TransferDiagnosis, check_outputs,
-    export, write_whole,
+    ClockReport, Diagnosis, Document, FileReport, Subject, Suspicion, TransferDiagnosis,
+    check_outputs, export, write_whole,
 };
 use anyhow::{Context, Result};
 
@@ -42,7 +42,8 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
         check_outputs([(dir.join(DOCUMENT), BEGINS)], inputs.paths())?;
     }
     let shown = Shown::start(global, &inputs);
-    let made = export(&inputs, &options, &(&args.exports).into(), false, &shown.progress);
+    let made =
+        export(&inputs, &options, &(&args.exports).into(), Subject::Diagnosis, &shown.progress);
     let (_, answer) = budgets.analysed(made)?;
     drop(shown);
     if let Some(dir) = &args.output {
@@ -107,10 +108,18 @@ fn parts(answer: &Diagnosis, all: bool) -> Parts {
     Parts { pages, players, verdict, rest: details(answer, all) }
 }
 
+/// Why the verdict on all transfers may differ from a page's.
+const BESIDE_PAGES: &str = "It adds up the time of all transfers, each from when it was sent; the page's \
+    verdict is of the load's critical path, from when a request was made. Causes of transfers that overlap \
+    are those of all the phone's packets meanwhile.\n";
+
 /// What follows the verdict.
 fn details(answer: &Diagnosis, all: bool) -> String {
     let session = &answer.session;
     let mut out = String::new();
+    if !answer.pages.is_empty() && !answer.transfers.is_empty() {
+        out.push_str(BESIDE_PAGES);
+    }
     for file in answer.files.iter().filter(|file| file.damaged) {
         out.push_str(&format!("{} is damaged: the answer is of what could be read.\n", file.path));
     }
@@ -212,8 +221,11 @@ fn summed_up(transfers: &[&TransferDiagnosis]) -> String {
 /// The suspects with a probability of one percent or more.
 fn suspects(suspects: &[Suspicion]) -> String {
     let worth = suspects.iter().filter(|one| one.probability >= 0.01);
-    let words =
-        worth.map(|one| format!("{} {:.0} %", plain_name(one.suspect), one.probability * 100.0));
+    let words = worth.map(|one| {
+        let name = plain_name(one.suspect);
+        let name = if name == "other" { "none of these, or several" } else { &*name };
+        format!("{name} {:.0} %", one.probability * 100.0)
+    });
     words.collect::<Vec<_>>().join(", ")
 }
 
@@ -247,7 +259,7 @@ fn transfers_table(transfers: &[&TransferDiagnosis], times: &Times, with_verdict
             or_dash(t.finding.start_us, |us| times.show(us)),
             format!("{:.0}", t.finding.duration_ms),
             or_dash(t.finding.bytes, bytes),
-            or_dash(t.finding.throughput_time_ms, |ms| format!("{ms:.0}")),
+            or_dash(radio_ms(t), |ms| format!("{ms:.0}")),
             or_dash(unknown_ms(t), |ms| format!("{ms:.0}")),
             or_dash(t.finding.link_demand, percent),
             if with_verdict { verdict(t) } else { "-".to_owned() },
@@ -276,6 +288,14 @@ fn transfers_table(transfers: &[&TransferDiagnosis], times: &Times, with_verdict
 /// is long. Explanations have it in full.
 fn in_row(name: &str) -> String {
     end_of(name.strip_suffix("?…").unwrap_or(name), MOST_LETTERS)
+}
+
+/// The time in which data waited for the radio's capacity, as in the page: of an upload, less than its
+/// throughput time.
+fn radio_ms(transfer: &TransferDiagnosis) -> Option<f64> {
+    transfer.finding.throughput_time_ms?;
+    let radio = transfer.shares.iter().filter(|(cause, _)| cause.starts_with("radio"));
+    Some(radio.map(|(_, ms)| ms).sum())
 }
 
 /// The time for which the radio's records are unknown; `None` if the verdict has other evidence.

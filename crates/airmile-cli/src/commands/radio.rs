@@ -2,7 +2,7 @@
 
 use airmile::model::median::upper_median;
 use airmile::model::{Direction, TransferFinding, Verdict, confidence_percent};
-use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, export, plural};
+use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, Subject, export, plural};
 use anyhow::Result;
 
 use super::Times;
@@ -21,7 +21,7 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     budgets.check_outputs(inputs.paths())?;
     let options = budgets.analysed(args.analysis.options(args.files.limits))?;
     let shown = Shown::start(global, &inputs);
-    let made = export(&inputs, &options, &(&args.exports).into(), true, &shown.progress);
+    let made = export(&inputs, &options, &(&args.exports).into(), Subject::Radio, &shown.progress);
     let (report, diagnosis) = budgets.analysed(made)?;
     drop(shown);
     if diagnosis.is_of_applications_alone() {

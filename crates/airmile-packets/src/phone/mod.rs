@@ -303,7 +303,10 @@ impl Phone {
             for (host, bytes) in next.hosts {
                 self.hosts.entry(host).or_default().append(&bytes);
             }
-            self.others.iter_mut().zip(&next.others).for_each(|(own, next)| own.append(next));
+            self.others = self.others.take().zip(next.others).map(|(mut own, next)| {
+                own.append(&next);
+                own
+            });
             self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);
             self.answers.append(&next.answers);

@@ -88,7 +88,7 @@ pub fn join(
     count_read(&mut summary.quality, &ReadCounts { fragments, repeated_connections });
     let largest = largest_of(largest, left_out)?;
     let mut report = PacketReport::new(reports, &summary, &options.study, largest);
-    report.headline = Some(headline(&summary, &overview, &report));
+    report.set_headline(headline(&summary, &overview, &report));
     Ok(report)
 }
 

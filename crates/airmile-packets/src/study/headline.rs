@@ -48,16 +48,22 @@ const RETX_SHARE: f64 = 0.01;
 /// Fewer retransmissions are not judged (chosen here).
 const MIN_RETX: u64 = 5;
 const LATE_CLOSE: f64 = 0.2;
+/// A client that sends this share of the bytes may have a queue of its own (chosen here).
+const MANY_SENT: f64 = 0.1;
 /// More than twice the paper's share of connections without an answer (4.1; chosen here).
 const UNOPENED_SHARE: f64 = 0.2;
 
 pub(crate) fn headline(s: &StudySummary, overview: &Overview, report: &PacketReport) -> Headline {
+    let at_phone = at_phone(s, overview);
+    // There the sender's packets in flight are not seen.
+    let of_sender = |find: &dyn Fn() -> Option<Finding>| at_phone.is_none().then(find).flatten();
+    let timeouts = Some(overview.timeouts).filter(|_| at_phone.is_none());
     let mut findings: Vec<Finding> = [
-        window(overview),
+        of_sender(&|| window(overview)),
         closed(overview),
-        queue(overview),
-        slow_starts(s, overview),
-        retransmissions(&overview.down, "to", 1.0, Some(overview.timeouts)),
+        of_sender(&|| queue(overview)),
+        of_sender(&|| slow_starts(s, overview)),
+        retransmissions(&overview.down, "to", 1.0, timeouts),
         retransmissions(&overview.up, "from", overview.up_share(), None),
         server_closed(overview),
         unopened(
@@ -77,10 +83,10 @@ pub(crate) fn headline(s: &StudySummary, overview: &Overview, report: &PacketRep
     .collect();
     findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     Headline {
-        says: sentence(s, overview, &findings),
+        says: sentence(s, overview, &findings, at_phone.is_some()),
         findings,
         cautions: cautions(s, overview, report),
-        at_phone: at_phone(s, overview),
+        at_phone,
     }
 }
 
@@ -91,7 +97,8 @@ fn at_phone(s: &StudySummary, overview: &Overview) -> Option<String> {
     (capture_site(s, overview) == CaptureSite::Phone).then(|| {
         format!(
             "Captured at the phone: the flows' round trips to the client do not include the \
-             network{server}. A capture at the server shows them, `airmile diagnose` uses both."
+             network{server}. Bytes in flight, a full receive window and why a sender sent again \
+             are not seen there. A capture at the server shows them, `airmile diagnose` uses both."
         )
     })
 }
@@ -111,7 +118,12 @@ fn capture_site(s: &StudySummary, overview: &Overview) -> CaptureSite {
     sides.place()
 }
 
-fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> String {
+fn sentence(
+    s: &StudySummary,
+    overview: &Overview,
+    findings: &[Finding],
+    is_at_phone: bool,
+) -> String {
     if s.tcp.flows + s.udp.flows == 0 {
         return "No TCP or UDP flow: IP packets of other kinds alone.".into();
     }
@@ -129,9 +141,12 @@ fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> Stri
             format!("{flows} without payload to a client.")
         }
         [] if overview.up_share() > 0.5 => {
-            format!("{}: {flows} brought {up} from clients and {down} to them.", unjudged(overview))
+            let what = unjudged(overview, is_at_phone);
+            format!("{what}: {flows} brought {up} from clients and {down} to them.")
         }
-        [] => format!("{}: {flows} brought {down} to clients.", unjudged(overview)),
+        [] => {
+            format!("{}: {flows} brought {down} to clients.", unjudged(overview, is_at_phone))
+        }
         [one] => format!("{}.", one.what),
         [one, two, ..] => format!("{}; {}.", one.what, lower_first(&two.what)),
     }
@@ -139,11 +154,14 @@ fn sentence(s: &StudySummary, overview: &Overview, findings: &[Finding]) -> Stri
 
 /// What a sentence without a finding begins with: a high share of few retransmissions is no finding, but
 /// not nothing either.
-fn unjudged(overview: &Overview) -> String {
+fn unjudged(overview: &Overview, is_at_phone: bool) -> String {
     let is_up = overview.up_share() > 0.5;
     let (of, towards) = if is_up { (&overview.up, "from") } else { (&overview.down, "to") };
     if of.retx_share() <= RETX_SHARE {
-        return "Nothing stands out".into();
+        return match is_at_phone {
+            true => "Captured at the phone, where what held back a sender is not seen".into(),
+            false => "Nothing stands out".into(),
+        };
     }
     let segments = count(of.segments, "segment");
     format!("{} of {segments} {towards} clients sent again, too few to judge", of.retx)
@@ -172,8 +190,13 @@ fn window(o: &Overview) -> Option<Finding> {
             count(o.window.flows, "flow"),
             percent(WINDOW_SHARE)
         ),
-        next_step: "At the client: let the application read sooner, or raise the receive buffer \
-                    (tcp_rmem, SO_RCVBUF) above bandwidth times RTT.",
+        next_step: if o.up_share() > MANY_SENT {
+            "The client sends as well: where its ACKs wait behind its own upload, the window is full, \
+             too. `airmile diagnose` tries that first; a larger receive buffer helps against the rest."
+        } else {
+            "At the client: let the application read sooner, or raise the receive buffer (tcp_rmem, \
+             SO_RCVBUF) above bandwidth times RTT."
+        },
         figure: Some(23),
         flow: o.window.flow(),
         weight: share,

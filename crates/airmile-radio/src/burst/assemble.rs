@@ -120,7 +120,7 @@ impl Assembler {
         if decision.data {
             self.add_data(&ttis).unclear |= decision.is_unclear();
             if decision.empty {
-                self.close(row.tti, decision.by, decision.confidence, bursts);
+                self.close((row.tti, ttis.bytes), decision.by, decision.confidence, bursts);
                 closed = true;
             }
         }
@@ -179,7 +179,7 @@ impl Assembler {
             open.scheduled += u32::from(row.grants.has_grant);
         }
         if let PaperStep::Closes { end, .. } = step {
-            self.close(end, Bound::Fraction, PAPER_RULE, bursts);
+            self.close((end, 0), Bound::Fraction, PAPER_RULE, bursts);
         }
     }
 
@@ -192,7 +192,7 @@ impl Assembler {
     ) {
         self.take_holes(i64::MAX, bursts, activities);
         if let Some(last) = self.last_tti.take() {
-            self.close(last.saturating_add(1), by, UNSEEN_END, bursts);
+            self.close((last.saturating_add(1), 0), by, UNSEEN_END, bursts);
         }
         self.paper.take_open();
         self.hole_end = None;
@@ -225,7 +225,7 @@ impl Assembler {
             && self.hole_end.is_some_and(|end| last < end)
             && ttis.first_tti > last.saturating_add(1)
         {
-            self.close(last.saturating_add(1), Bound::LogHole, UNSEEN_END, bursts);
+            self.close((last.saturating_add(1), 0), Bound::LogHole, UNSEEN_END, bursts);
             self.paper.take_open();
         }
         let n_tti = i64::from(ttis.n_tti);
@@ -269,7 +269,7 @@ impl Assembler {
                 let hole_end = tti.saturating_add(n_tti);
                 self.hole_end = Some(self.hole_end.map_or(hole_end, |end| end.max(hole_end)));
                 let end = self.last_tti.map_or(tti, |last| tti.max(last.saturating_add(1)));
-                self.close(end, Bound::LogHole, UNSEEN_END, bursts);
+                self.close((end, 0), Bound::LogHole, UNSEEN_END, bursts);
                 self.paper.take_open();
             }
             activities.push_back(Activity {
@@ -305,6 +305,7 @@ impl Assembler {
             start_tti: TtiIndex(start),
             end_tti: TtiIndex(end),
             bytes: 0,
+            last_bytes: 0,
             scheduled_ttis: 0,
             unknown_ttis: u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX),
             opened_by,
@@ -313,7 +314,14 @@ impl Assembler {
         }
     }
 
-    fn close(&mut self, end: i64, by: Bound, confidence: f64, bursts: &mut VecDeque<Burst>) {
+    /// Closes the open burst before `end`, in which the last bytes left.
+    fn close(
+        &mut self,
+        (end, last_bytes): (i64, u64),
+        by: Bound,
+        confidence: f64,
+        bursts: &mut VecDeque<Burst>,
+    ) {
         let Some(open) = self.open.take() else { return };
         // A queue emptied by one TTI has no throughput time: no burst.
         if end <= open.start {
@@ -326,6 +334,7 @@ impl Assembler {
             start_tti: TtiIndex(open.start),
             end_tti: TtiIndex(end),
             bytes: open.bytes,
+            last_bytes,
             scheduled_ttis: open.scheduled,
             unknown_ttis: if open.unclear { n_tti } else { 0 },
             opened_by: open.opened_by,

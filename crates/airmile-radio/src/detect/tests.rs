@@ -296,6 +296,7 @@ fn a_verdict_does_not_rest_on_guessed_bounds() {
             start_tti: TtiIndex(460 - waited),
             end_tti: TtiIndex(460),
             bytes: 500_000,
+            last_bytes: 0,
             scheduled_ttis: 1,
             unknown_ttis: 0,
             opened_by: airmile_model::Bound::FirstData,

@@ -262,8 +262,16 @@ impl Timeline {
     }
 
     fn burst_throughput_bps(&self, meter: &TransferMeter) -> Option<f64> {
-        let (bytes, ttis) = (meter.bursts().bytes, meter.bursts().sending_ttis);
+        let (bytes, ttis) = (meter.bursts().bytes, meter.bursts().n_tti);
         (ttis > 0 && bytes > 0).then(|| bytes as f64 * 8_000.0 / (ttis as f64 * self.tti_ms()))
+    }
+
+    /// What the verdict judges.
+    const fn measure(&self) -> &'static str {
+        match self.dir {
+            Direction::Dl => "link demand",
+            Direction::Ul => "the time in which data waited for capacity",
+        }
     }
 
     fn verdict(
@@ -282,7 +290,10 @@ impl Timeline {
             true => (demand, verdict),
             false => {
                 notes.push(format!(
-                    "link demand is between {demand:.2} and {highest:.2}, as {}",
+                    "{} is between {:.1} and {:.1} %, as {}",
+                    self.measure(),
+                    demand * 100.0,
+                    highest * 100.0,
                     unknown.why
                 ));
                 if unknown.share > SMALL_UNKNOWN_SHARE {
@@ -295,8 +306,9 @@ impl Timeline {
         if overlapped && matches!(verdict, Verdict::Radio | Verdict::Mixed) {
             // BurstTracker, section 2.1.2: queues are per user.
             notes.push(format!(
-                "another transfer overlaps it: the user's link demand is {demand:.2}, \
-                 and whose data waited is unknown"
+                "another transfer overlaps it: the user's link demand is {:.1} %, \
+                 and whose data waited is unknown",
+                demand * 100.0
             ));
             return (Verdict::Unknown, 0.0);
         }
@@ -318,9 +330,10 @@ pub(crate) fn sureness_at(demand: f64, thresholds: &VerdictThresholds) -> f64 {
 /// transfer whose blocks each emptied the queue, bytes over a few TTIs are no rate of the link.
 const MIN_BUSY_SHARE: f64 = 0.05;
 
-/// With a link throughput above this multiple of the rate inside bursts, most bytes came outside of
-/// bursts, and it is no rate of the link (chosen here).
-const OUTSIDE_BURSTS: f64 = 2.0;
+/// With a link throughput above this multiple of the rate inside bursts, many bytes came outside of
+/// bursts or emptied the queue, and it is no rate of the link (chosen here, as links differ by as much
+/// at another time).
+const OUTSIDE_BURSTS: f64 = 1.25;
 
 fn is_of_bursts(link_bps: f64, within_bps: Option<f64>) -> bool {
     within_bps.is_none_or(|within_bps| link_bps <= OUTSIDE_BURSTS * within_bps)

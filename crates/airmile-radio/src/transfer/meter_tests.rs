@@ -12,6 +12,7 @@ fn burst(start: i64, end: i64, bytes: u64) -> Burst {
         start_tti: TtiIndex(start),
         end_tti: TtiIndex(end),
         bytes,
+        last_bytes: 0,
         scheduled_ttis: 1,
         unknown_ttis: 0,
         opened_by: Bound::FirstData,

@@ -11,6 +11,7 @@ fn burst(start: i64, end: i64) -> Burst {
         start_tti: TtiIndex(start),
         end_tti: TtiIndex(end),
         bytes: 1,
+        last_bytes: 0,
         scheduled_ttis: 1,
         unknown_ttis: 0,
         opened_by: Bound::FirstData,
@@ -73,7 +74,7 @@ fn bytes_outside_of_bursts_are_no_rate_of_the_link() {
     let rates = |outside_ttis: i64| {
         let mut timeline = Timeline::new(Direction::Dl);
         timeline.set_evidence(Some(Evidence::Fused));
-        timeline.add_burst(Burst { bytes: 1_100, scheduled_ttis: 10, ..burst(0, 10) });
+        timeline.add_burst(Burst { bytes: 1_100, last_bytes: 100, ..burst(0, 10) });
         timeline.add_activity(&activity(0, 10 + outside_ttis, false));
         let (one, thresholds) = (transfer("a", 0, 100), VerdictThresholds::default());
         let found = timeline.findings(&[one], &thresholds);
@@ -130,7 +131,7 @@ fn a_missing_tti_at_a_limit_lowers_confidence_alone() {
     let found = timeline.findings(&[transfer("a", 0, 200)], &VerdictThresholds::default());
     assert_eq!((found[0].unknown_ms, found[0].verdict), (2.0, Verdict::Radio));
     assert!((0.4..0.6).contains(&found[0].confidence), "{}", found[0].confidence);
-    assert!(found[0].notes.iter().any(|note| note.contains("between 0.90 and 0.91")));
+    assert!(found[0].notes.iter().any(|note| note.contains("between 89.5 and 90.5 %")));
 }
 
 #[test]

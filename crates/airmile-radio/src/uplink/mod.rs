@@ -114,6 +114,8 @@ struct SentBlocks {
 struct OpenUplinkBurst {
     start: i64,
     last_sent: i64,
+    /// Bytes of that TTI.
+    last_bytes: u64,
     bytes: u64,
     scheduled: u32,
 }
@@ -418,9 +420,12 @@ impl UplinkTracker {
         let Some(since) = self.waiting_since else { return };
         let open = self.open.get_or_insert_with(|| {
             self.waits.push_back(BufferWait { start_tti: TtiIndex(since), end_tti: TtiIndex(tti) });
-            OpenUplinkBurst { start: tti, last_sent: tti, bytes: 0, scheduled: 0 }
+            OpenUplinkBurst { start: tti, last_sent: tti, last_bytes: 0, bytes: 0, scheduled: 0 }
         });
-        open.last_sent = tti;
+        if open.last_sent != tti {
+            (open.last_sent, open.last_bytes) = (tti, 0);
+        }
+        open.last_bytes = open.last_bytes.saturating_add(sent.bytes);
         open.bytes = open.bytes.saturating_add(sent.bytes);
         open.scheduled += 1;
     }
@@ -479,6 +484,7 @@ impl UplinkTracker {
                 start_tti: TtiIndex(open.start),
                 end_tti: TtiIndex(end),
                 bytes: open.bytes,
+                last_bytes: if end == open.last_sent { open.last_bytes } else { 0 },
                 scheduled_ttis: open.scheduled,
                 unknown_ttis: 0,
                 opened_by: Bound::FirstData,

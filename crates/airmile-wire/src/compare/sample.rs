@@ -33,7 +33,7 @@ pub struct Sample {
     pub growth: Option<Growth>,
     /// The connection's round trip, in nanoseconds.
     pub rtt_ns: Option<i64>,
-    /// Rate inside bursts, in bits per second: what the link carried.
+    /// Rate inside bursts in bits per second, if they are long: what the link carried while data waited.
     pub link_bps: Option<f64>,
     /// Load of the cell by others, 0 to 1.
     pub others_load: Option<f64>,
@@ -97,7 +97,8 @@ pub struct GroupFinding {
     pub unevenness: Option<f64>,
     /// Median round trip of handshakes, in ms.
     pub rtt_ms: Option<f64>,
-    /// Median rate inside bursts in bits per second: what the link carried.
+    /// Median rate inside bursts in bits per second, of transfers with long ones: what the link carried
+    /// while data waited.
     pub link_throughput_bps: Option<f64>,
     /// Median share of the cell held by other users, 0 to 1.
     pub others_load: Option<f64>,

@@ -7,12 +7,14 @@ use std::path::Path;
 use airmile_model::flow::PacketRow;
 use airmile_model::{Direction, PlayerEventKind, TimeBase, TtiClock, TtiIndex};
 use airmile_wire::attribute::CaptureSite;
-use airmile_wire::tcp::{FlightSum, PacketStudy, StudyOptions, Tables, Traced, TracedPacket};
+use airmile_wire::tcp::{
+    Echoes, FlightSum, PacketStudy, StudyOptions, Tables, Traced, TracedPacket,
+};
 
 use super::application::before_first_byte_ns;
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
-use super::echoes::Echoes;
+use super::logged::{Logged, end_ms, is_logged};
 use super::radio::RadioAnalysis;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
@@ -156,19 +158,27 @@ impl Lanes {
 
     fn add_applications(&mut self, answer: &RadioAnalysis, axis: &TtiClock) {
         let mut buffer = Points::default();
+        let mut logged = Logged::new();
         for application in &answer.applications {
             let log = &application.log;
+            let mut earlier = logged.clone();
             // Events without a time of day can be placed only if there is nothing else.
             if log.scale.base != TimeBase::Wall && !answer.is_alone() {
                 continue;
             }
             for transfer in &log.transfers {
+                let is_new = !is_logged(transfer, &mut earlier);
+                if is_new {
+                    logged.entry(end_ms(transfer)).or_default().push(transfer);
+                }
                 let Some((from_tti, to_tti)) = place(axis, transfer.start_ns, transfer.end_ns)
                 else {
                     continue;
                 };
                 let bytes = transfer.bytes.unwrap_or(0);
-                self.mark(MarkKind::Request, from_tti, to_tti, saturate(bytes));
+                if is_new {
+                    self.mark(MarkKind::Request, from_tti, to_tti, saturate(bytes));
+                }
                 if let Some(ns) = before_first_byte_ns(transfer) {
                     let first = axis.tti_at(transfer.start_ns.saturating_add(ns));
                     let first = first.map_or(to_tti, |first| first.0.min(to_tti));

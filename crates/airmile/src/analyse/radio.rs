@@ -187,6 +187,12 @@ pub struct Missing {
     pub how_to_capture: String,
 }
 
+impl Missing {
+    pub(super) fn is_of_uplink(&self) -> bool {
+        self.what.contains("uplink")
+    }
+}
+
 /// Runs the analysis.
 ///
 /// # Errors
@@ -460,7 +466,11 @@ pub(super) fn missing(
     }
     let has_buffer = counts.buffer_samples + counts.bsr_reports > 0;
     match (counts.ul_blocks > 0, has_buffer) {
-        (true, true) => {}
+        (true, true) if counts.is_nr() || counts.buffer_samples > 0 => {}
+        (true, true) => add(
+            "samples of the phone's uplink buffer (0xB066), which show what uploads waited for",
+            "enable LTE_MAC_UL_Buffer_Status_Internal",
+        ),
         _ if counts.is_nr() => add(
             "the uplink's blocks with buffer status reports (0xB872), for a verdict on uploads",
             "enable NR5G L2 UL TB (0xB872)",

@@ -21,7 +21,8 @@ pub(super) fn advise<'a>(
         }
     }
     let mentioned: Vec<String> = missing.iter().map(|item| item.how_to_capture.clone()).collect();
-    let rest = unread.into_iter().filter(|row| !mentioned.contains(&advice(row)));
+    let rest = unread.into_iter().filter(|row| row.version.is_some());
+    let rest = rest.filter(|row| !mentioned.contains(&advice(row)));
     missing.extend(rest.map(|row| Missing {
         kind: MissingKind::Radio,
         what: format!("what {} of {} ({}) hold", records(row.count), row.code, row.name),
@@ -36,13 +37,14 @@ pub(super) fn is_version(missing: &Missing) -> bool {
 
 /// Whether none of these messages was read, although other versions of the code are supported.
 fn is_unread(row: &&MessageRow) -> bool {
-    row.decoded == 0
-        && row.version.is_some()
-        && row.log_code().is_some_and(|code| Message::CODES.contains(&code))
+    row.decoded == 0 && row.log_code().is_some_and(|code| Message::CODES.contains(&code))
 }
 
 fn advice(row: &MessageRow) -> String {
-    format!("version {} of {} {SEND}", row.version_text(), row.code)
+    match row.version {
+        Some(_) => format!("version {} of {} {SEND}", row.version_text(), row.code),
+        None => format!("{} of a text export {SEND}", row.code),
+    }
 }
 
 fn records(n: u64) -> String {

@@ -2,7 +2,6 @@
 //! to a sink, with a report of each file.
 
 pub(crate) mod application;
-mod directory;
 mod foreign;
 mod transfers;
 
@@ -18,22 +17,19 @@ use airmile_decode::table::TableKind;
 use airmile_model::{Clock, Problem, Transfer};
 use airmile_wire::clocks::ClockLine;
 
+pub(crate) use airmile_io::sorted::Sorted;
+pub use airmile_io::sorted::captures;
 pub use application::Application;
-pub(crate) use directory::Sorted;
-pub use directory::captures;
 
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
-use airmile_io::one_phone::check_one_phone;
+use airmile_io::one_phone::{check_follows, check_one_phone};
 use airmile_io::radio_tables::{self, Opened};
 use airmile_io::recognise::Kind;
 use airmile_io::{FileReport, MessageRow};
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 * 1024;
-
-/// The parts of a rotated log may overlap by this much.
-const OVERLAP_US: i64 = 1_000_000;
 
 /// The inputs.
 #[derive(Debug, Clone, Default)]
@@ -411,14 +407,8 @@ fn read_logs(
     for (number, Opened { order, mut input, kind }) in logs.into_iter().enumerate() {
         let mut report = FileReport::new(&input, kind);
         let first_us = LogReader::first_stamp_ns(input.head()).map(|ns| ns.div_euclid(1_000));
-        if let (Some((_, before)), Some(first_us)) = (out.last(), first_us)
-            && before.end_us.is_some_and(|end| first_us < end - OVERLAP_US)
-        {
-            return Err(Error::Option(format!(
-                "{} and {} overlap in time: they are logs of two phones, or the same log twice; \
-                 analyse them one at a time",
-                before.path, report.path
-            )));
+        if let (Some((_, before)), Some(first_us)) = (out.last(), first_us) {
+            check_follows(before, &report, first_us)?;
         }
         let new = || LogReader::new().experimental(experimental);
         let mut current = reader.take().map_or_else(new, LogReader::next_file);

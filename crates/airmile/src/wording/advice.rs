@@ -3,8 +3,8 @@
 use airmile_blind::Suspect;
 use airmile_model::{Cause, Direction};
 
-use super::link;
-use crate::fact::{Advice, ApplicationAdvice, CauseAdvice, Restarter};
+use super::{link, time};
+use crate::fact::{Advice, ApplicationAdvice, CauseAdvice, Restarter, Without};
 
 /// The advice, with the command to run where there is one.
 pub(crate) fn advice(advice: &Advice) -> String {
@@ -32,8 +32,8 @@ pub(crate) fn advice(advice: &Advice) -> String {
             or a rate limit. To find out which, capture packets at the phone and the server while \
             logging the modem"
             .into(),
-        Advice::Shared { dir, demand, without_ms, duration_ms } => {
-            shared(*dir, *demand, *without_ms, *duration_ms)
+        Advice::Shared { dir, demand, without, duration_ms } => {
+            shared(*dir, *demand, *without, *duration_ms)
         }
         Advice::RepeatAlone => "other transfers ran meanwhile, and queues are per user, not per \
             application: see the verdict on all of them (of a page's requests: that on the page), or \
@@ -57,7 +57,7 @@ pub(crate) fn advice(advice: &Advice) -> String {
     }
 }
 
-fn shared(dir: Direction, demand: f64, without_ms: Option<f64>, duration_ms: f64) -> String {
+fn shared(dir: Direction, demand: f64, without: Option<Without>, duration_ms: f64) -> String {
     let (other, idle_was) = match dir {
         Direction::Ul => ("the sender", "the phone had nothing to send"),
         Direction::Dl => ("something upstream of the radio", "the queue was empty"),
@@ -69,10 +69,12 @@ fn shared(dir: Direction, demand: f64, without_ms: Option<f64>, duration_ms: f64
          {idle:.0} % {idle_was}. Fix {other} first",
         link(dir)
     );
-    if let Some(ms) = without_ms {
+    if let Some(without) = without {
         out.push_str(&format!(
-            ": with data always queued it would have taken {ms:.0} ms instead of {duration_ms:.0} \
-             ms, and only a faster link makes it shorter"
+            ": with data always queued it would have taken {} instead of {}, and only a faster link \
+             makes it shorter",
+            about(without),
+            time(duration_ms)
         ));
     }
     out
@@ -82,13 +84,34 @@ fn shared(dir: Direction, demand: f64, without_ms: Option<f64>, duration_ms: f64
 const MAX_REMAINING: f64 = 0.98;
 
 /// What a transfer would have taken without a cause; without captures, with data always queued.
-pub(crate) fn saving(without: Option<Cause>, ms: f64, duration_ms: f64) -> Option<String> {
-    let Some(cause) = without else {
-        let rate = "at the rate of the link";
-        return Some(format!("with data always queued, it would have taken {ms:.0} ms, {rate}"));
+pub(crate) fn saving(cause: Option<Cause>, without: Without, duration_ms: f64) -> Option<String> {
+    let took = format!("it would have taken {} instead of {}", about(without), time(duration_ms));
+    let Some(cause) = cause else {
+        return Some(format!("with data always queued, {took}"));
     };
-    let took = format!("it would have taken {ms:.0} ms instead of {duration_ms:.0} ms");
-    (ms <= MAX_REMAINING * duration_ms).then(|| format!("without the cause {cause}, {took}"))
+    (without.ms <= MAX_REMAINING * duration_ms)
+        .then(|| format!("without the cause {cause}, {took}"))
+}
+
+/// An estimated duration and its bounds, of two digits.
+fn about(without: Without) -> String {
+    let Without { ms, low_ms, high_ms } = without;
+    let (scale, unit) = if high_ms >= 995.0 { (1e3, "s") } else { (1.0, "ms") };
+    let round = |ms: f64| {
+        let value = ms / scale;
+        let step = 10_f64.powf(value.max(1.0).log10().floor() - 1.0).max(0.1);
+        let value = (value / step).round() * step;
+        if step < 1.0 && unit == "s" { format!("{value:.1}") } else { format!("{value:.0}") }
+    };
+    format!("about {} {unit} ({} to {} {unit})", round(ms), round(low_ms), round(high_ms))
+}
+
+#[test]
+fn an_estimate_has_its_bounds() {
+    let of = |ms, low_ms, high_ms| about(Without { ms, low_ms, high_ms });
+    assert_eq!(of(1_792.0, 353.0, 3_312.0), "about 1.8 s (0.4 to 3.3 s)");
+    assert_eq!(of(26.4, 0.0, 128.0), "about 26 ms (0 to 130 ms)");
+    assert_eq!(of(31_980.0, 30_400.0, 142_226.0), "about 32 s (30 to 140 s)");
 }
 
 /// Where the same files show the losses.

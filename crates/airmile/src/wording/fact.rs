@@ -5,7 +5,7 @@ use airmile_model::{Direction, Phases, confidence_percent, plain_name};
 use airmile_wire::attribute::Reason;
 
 use super::{bounds, candidates, link};
-use crate::fact::{CauseDetail, FactKind, Restarter};
+use crate::fact::{CauseDetail, FactKind, LinkRate, LinkRateSource, Restarter};
 
 /// The sentence of a fact, with its numbers.
 pub(crate) fn fact(kind: &FactKind) -> String {
@@ -16,30 +16,37 @@ pub(crate) fn fact(kind: &FactKind) -> String {
             link(*dir),
             demand * 100.0
         ),
-        FactKind::NearLimit { demand, limit, under, over } => format!(
-            "link demand {:.1} % is close to {:.0} %, the limit between {under} and {over}: either \
-             may be right",
-            demand * 100.0,
-            limit * 100.0
-        ),
+        FactKind::NearLimit { dir, share: (least, most), limit, under, over } => {
+            let what = match dir {
+                Direction::Dl => "link demand",
+                Direction::Ul => "the time in which data waited for capacity",
+            };
+            let [least, most] = [least, most].map(|share| format!("{:.1}", share * 100.0));
+            let range = if least == most { least } else { format!("{least} to {most}") };
+            format!(
+                "{what}, {range} %, is close to {:.0} %, the limit between {under} and {over}: either \
+                 may be right",
+                limit * 100.0
+            )
+        }
         FactKind::Bursts { count, longest_ms, closed_by } => bursts(*count, *longest_ms, closed_by),
         FactKind::LongestEmpty { ms } => {
             format!("longest time with an empty queue: {ms:.0} ms")
         }
-        FactKind::LinkThroughput { got_bps, link_bps } => format!(
-            "it got {:.2} Mbit/s (bytes / duration); link throughput {:.2} Mbit/s (bytes / \
-             throughput time)",
-            got_bps / 1e6,
-            link_bps / 1e6
-        ),
         FactKind::Throughput { got_bps } => {
             format!("it got {:.2} Mbit/s (bytes / duration)", got_bps / 1e6)
         }
-        FactKind::BurstThroughput { bps } => format!(
-            "rate inside bursts {:.2} Mbit/s: what the link carried while data waited, without \
-             blocks that emptied the queue",
-            bps / 1e6
-        ),
+        FactKind::Link(LinkRate { bps, from }) => {
+            let from = match from {
+                LinkRateSource::Bursts => "what it carried while data waited (rate inside bursts)",
+                LinkRateSource::Limited => "what it carried while data waited for capacity",
+                LinkRateSource::Capacity => {
+                    "the cell's capacity for the phone by its load, own PRBs and free ones"
+                }
+                LinkRateSource::Prbs => "all PRBs of the cell at this phone's bits per PRB",
+            };
+            format!("the link's rate {:.2} Mbit/s: {from}", bps / 1e6)
+        }
         FactKind::Scheduled { share, prb_share_when, prb_share, cells } => {
             scheduled(*share, *prb_share_when, *prb_share, *cells)
         }

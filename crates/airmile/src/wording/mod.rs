@@ -22,6 +22,10 @@ pub(crate) use statement::says;
 use airmile_blind::{Suspect, Suspicion};
 use airmile_model::Direction;
 
+/// What the verdicts of `radio` are from.
+pub(crate) const BY_THE_RADIO_ALONE: &str = " By the radio's records alone: `airmile diagnose` also reads \
+    captures and application logs.";
+
 /// A cause is named from this share of a time on, and a suspect from this probability (chosen here).
 pub(crate) const WORTH_NAMING: f64 = 0.05;
 /// The maximum number of suspects in a sentence (chosen here).
@@ -43,7 +47,7 @@ const fn suspect(suspect: Suspect) -> &'static str {
         Suspect::SlowStartRestart => "slow start after idle time",
         Suspect::FirstSlowStart => "the connection's first slow start",
         Suspect::UplinkQueue => "the phone's own upload",
-        Suspect::Other => "several causes together, or another",
+        Suspect::Other => "none that packets show alone (several together, or another)",
     }
 }
 

@@ -45,6 +45,10 @@ fn statement(statement: &Statement) -> String {
             }
             out
         }
+        Statement::Unjudged { dir, n } => {
+            format!("No verdict on {}: evidence is missing.", transfers_of(*dir, *n))
+        }
+        Statement::Unjoined(says) => format!("The captures were not used: {says}."),
         Statement::FewApart { apart, n } => format!(
             "Causes are given only for transfers that did not overlap another: {apart} of {n}."
         ),
@@ -144,6 +148,11 @@ fn transfers(n: usize) -> String {
     if n == 1 { "the transfer".to_owned() } else { format!("the {n} transfers") }
 }
 
+fn transfers_of(dir: Direction, n: usize) -> String {
+    let what = if dir == Direction::Dl { "download" } else { "upload" };
+    if n == 1 { format!("the {what}") } else { format!("its {n} {what}s") }
+}
+
 const fn by(restarter: Restarter) -> &'static str {
     match restarter {
         Restarter::Middlebox => " by a middlebox",
@@ -161,7 +170,7 @@ fn demand_of(
 ) -> String {
     let (link, share) = (link(dir), demand * 100.0);
     // Transfers of the other direction may stand in the same table.
-    let of = if n == 1 { transfers(n) } else { format!("its {n} transfers") };
+    let of = transfers_of(dir, n);
     let (queued, empty) = (whole_percent(share), whole_percent(100.0 - share));
     match verdict {
         Verdict::Radio => {

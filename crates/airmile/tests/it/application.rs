@@ -253,7 +253,13 @@ fn a_page_and_a_trace_can_be_made_of_a_log_alone() {
     let files = inputs(&[sample("chrome.har")]);
     let export = |exports: airmile::Exports| {
         let options = RadioOptions::default();
-        airmile::export(&files, &options, &exports, false, &Progress::default())
+        airmile::export(
+            &files,
+            &options,
+            &exports,
+            airmile::Subject::Diagnosis,
+            &Progress::default(),
+        )
     };
     export(airmile::Exports { html: Some(page.clone()), perfetto: None }).unwrap();
     assert!(std::fs::read_to_string(page).unwrap().contains("by the application's own log"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use airmile::model::{Cause, Verdict};
-use airmile::{Diagnosis, Exports, Inputs, NAMED_FROM, Progress, RadioOptions};
+use airmile::{Diagnosis, Exports, Inputs, NAMED_FROM, Progress, RadioOptions, Subject};
 use airmile::{export, report};
 
 use airmile_testing::shared_data;
@@ -115,7 +115,8 @@ fn the_radio_is_not_parted() {
     let html = dir.path().join("page.html");
     let exports = Exports { html: Some(html.clone()), perfetto: None };
     let inputs = Inputs { files: files(&run, &["phone.pcapng"]), ..Inputs::default() };
-    export(&inputs, &RadioOptions::default(), &exports, false, &Progress::default()).unwrap();
+    export(&inputs, &RadioOptions::default(), &exports, Subject::Diagnosis, &Progress::default())
+        .unwrap();
     assert!(std::fs::read_to_string(html).unwrap().contains("By packets alone"));
     // The page draws the senders on the transfers' axis.
     let inputs = Inputs { files: files(&run, &["phone.pcapng"]), ..Inputs::default() };

@@ -20,6 +20,7 @@ mod curves;
 mod detected;
 mod documents;
 mod en_dc;
+mod figures;
 mod given_to_packets;
 mod live;
 mod live_packets;

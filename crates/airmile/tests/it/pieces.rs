@@ -119,6 +119,20 @@ fn logs_of_two_phones_are_not_joined() {
     }
 }
 
+/// Two phones' modems with the same versions, seven years apart.
+#[test]
+fn logs_that_are_days_apart_are_not_parts_of_one() {
+    let Some(old) = airmile_testing::shared_data("diag/pixelxl_2018_download.mi2log") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    airmile_lab::run_scenario("sample-rate-limited", None, dir.path()).unwrap();
+    let inputs = Inputs { files: vec![dir.path().join("modem.mi2log"), old], ..Inputs::default() };
+    let error = radio(&inputs, &RadioOptions::default(), &Progress::default()).unwrap_err();
+    let error = error.to_string();
+    assert!(error.contains(" begins 2") && error.contains(" days after the end of "), "{error}");
+}
+
 #[test]
 fn the_same_log_twice_is_refused_and_rows_may_come_in_any_order() {
     let dir = tempfile::tempdir().unwrap();

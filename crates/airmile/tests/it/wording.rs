@@ -59,7 +59,7 @@ fn verdicts_come_with_their_numbers() {
     for (start_tti, end_tti, verdict, says) in [
         // 1999 of 2400 ms.
         (100, 2_500, "mixed", "data waited during 83 % of the time, and during 17 %"),
-        (100, 2_500, "mixed", "instead of 2400 ms"),
+        (100, 2_500, "mixed", "instead of 2.4 s"),
         // 1999 of 2650 ms: 0.4 % above the limit. Then 1999 of 2690 ms: 0.7 % below.
         (100, 2_750, "mixed", "close to 75 %, the limit between not radio and mixed"),
         (100, 2_790, "not_radio", "close to 75 %, the limit between not radio and mixed"),

@@ -239,8 +239,10 @@ impl NrOrder {
     pub(super) fn note_bytes(&mut self, dir: Direction, bytes: BTreeMap<u32, u64>) {
         let at = usize::from(dir == Direction::Ul);
         let mut before = self.counted[at].replace(bytes.clone()).unwrap_or_default();
-        let since = bytes.iter().map(|(of, now)| now.checked_sub(before.remove(of).unwrap_or(0)));
-        let since = since.sum::<Option<u64>>().filter(|_| before.is_empty());
+        let since = bytes.iter().try_fold(0_u64, |sum, (of, now)| {
+            now.checked_sub(before.remove(of).unwrap_or(0)).map(|since| sum.saturating_add(since))
+        });
+        let since = since.filter(|_| before.is_empty());
         let is_idle = since.is_some_and(|bytes| bytes <= MAX_IDLE_BYTES);
         match std::mem::take(&mut self.awaited[at]) {
             true if !is_idle => self.put_silence(),

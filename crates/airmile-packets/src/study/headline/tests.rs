@@ -69,10 +69,29 @@ fn few_retransmissions_are_stated_and_not_judged() {
         let mut overview = Overview::default();
         let down = &mut overview.down;
         (down.bytes, down.segments, down.retx) = (100_000, segments, retx);
-        sentence(&summary, &overview, &[])
+        sentence(&summary, &overview, &[], false)
     };
     let few = "4 of 70 segments to clients sent again, too few to judge: 1 TCP flow";
     assert!(says(70, 4).starts_with(few), "{}", says(70, 4));
     assert!(says(70, 0).starts_with("Nothing stands out: 1 TCP flow"));
     assert!(says(7_000, 4).starts_with("Nothing stands out: 1 TCP flow"));
+}
+
+/// At the phone nothing shows what its server had in flight: no value, and no "Nothing stands out".
+#[test]
+fn a_capture_at_the_phone_has_no_figures_of_the_sender() {
+    let mut summary = StudySummary::default();
+    summary.tcp.flows = 1;
+    (summary.dl_flows, summary.window_full_flows) = (1, 0);
+    let overview = Overview::default();
+    let says = sentence(&summary, &overview, &[], true);
+    assert!(!says.contains("Nothing stands out"), "{says}");
+    let mut figures = crate::compare::compare(&summary, None);
+    let of = |figures: &[crate::compare::Compared]| {
+        let window = figures.iter().find(|one| one.what.starts_with("downlink flows with a full"));
+        window.unwrap().here
+    };
+    assert_eq!(of(&figures), Some(0.0));
+    crate::compare::hide_senders(&mut figures);
+    assert_eq!(of(&figures), None);
 }

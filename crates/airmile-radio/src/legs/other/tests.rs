@@ -9,6 +9,7 @@ fn wait(tti: i64) -> Burst {
         start_tti: TtiIndex(tti),
         end_tti: TtiIndex(tti + 100),
         bytes: 0,
+        last_bytes: 0,
         scheduled_ttis: 0,
         unknown_ttis: 100,
         opened_by: Bound::Gap,

@@ -4,8 +4,10 @@ use airmile_model::tables::{McsTable, mcs_entry, tbs_bits};
 use airmile_model::{Direction, TransferFinding};
 use airmile_radio::usage::Usage;
 
-use super::super::radio::{CellLoad, ROUGH_CONFIDENCE, RadioReport};
+use super::super::radio::{CellLoad, ROUGH_CONFIDENCE, RadioReport, TransferTrace};
+use super::split::MOST_UNGAUGED;
 use super::timeline::bursts_within;
+use crate::fact::{LinkRate, LinkRateSource};
 
 /// From this share of free PRBs while data waited on, they do not count as other users' (chosen
 /// here: above the error of the load).
@@ -19,39 +21,70 @@ const MIN_BURST_TTIS: f64 = 10.0;
 /// Maximum number of layers (TS 36.213, 7.1.7.2.5: four with transmission mode 3 and 4).
 const MAX_LAYERS: f64 = 4.0;
 
-/// The link's rate in bits per second: what it carried while data waited long enough; else the
-/// cell's free capacity, or what all of its PRBs would have carried at this phone's efficiency. At
-/// most the cell's peak rate.
-pub(super) fn link_bps(
+/// The link's rate: what it carried while data waited long enough; else the cell's free capacity, or
+/// what all of its PRBs would have carried at this phone's efficiency. At most the cell's peak rate.
+/// Of the uplink, what it carried while data waited for capacity.
+pub(in super::super) fn link_rate(
     finding: &TransferFinding,
-    usage: &Usage,
+    (usage, seen): (&Usage, Option<&TransferTrace>),
     report: &RadioReport,
-) -> Option<f64> {
-    let inside = bursts_within(finding, Direction::Dl, report);
-    let (n, ttis) = inside.fold((0_u32, 0.0), |(n, ttis), b| {
-        let from = b.start_tti.max(finding.start_tti);
-        (n + 1, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
-    });
-    let long =
-        ttis * report.tti_ms >= MIN_BURSTS_MS && ttis / f64::from(n.max(1)) >= MIN_BURST_TTIS;
+) -> Option<LinkRate> {
     let bursts = finding.burst_throughput_bps;
-    let capacity = capacity_bps(finding, report);
-    let found = match (long, capacity) {
-        (true, capacity) => bursts.into_iter().chain(capacity).reduce(f64::max),
-        (false, Some(capacity)) => Some(capacity),
-        (false, None) => with_all_prbs_bps(finding, usage).or(bursts),
+    if finding.dir == Direction::Ul {
+        let [limited_ms, _, either_ms] = finding.counted_ms()?;
+        let of_waiting = LinkRate { bps: bursts?, from: LinkRateSource::Bursts };
+        let is_known = limited_ms > 0.0 && either_ms <= MOST_UNGAUGED * finding.duration_ms;
+        let waited_ms = finding.throughput_time_ms.filter(|ms| is_known && *ms > limited_ms);
+        return Some(waited_ms.map_or(of_waiting, |waited_ms| LinkRate {
+            bps: of_waiting.bps * waited_ms / limited_ms,
+            from: LinkRateSource::Limited,
+        }));
+    }
+    let (n, ttis) = match seen.and_then(|seen| seen.bursts.as_ref()) {
+        Some(bursts) => (bursts.count as f64, bursts.n_tti as f64),
+        None => bursts_within(finding, Direction::Dl, report).fold((0.0, 0.0), |(n, ttis), b| {
+            let from = b.start_tti.max(finding.start_tti);
+            (n + 1.0, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
+        }),
     };
-    let peak = peak_bps(report);
-    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
+    let long = are_long(n, ttis, report.tti_ms);
+    let of = |from| move |bps| LinkRate { bps, from };
+    let bursts = bursts.map(of(LinkRateSource::Bursts));
+    let capacity = capacity_bps(finding, seen, report).map(of(LinkRateSource::Capacity));
+    let found = match long {
+        true => bursts.into_iter().chain(capacity).max_by(|a, b| a.bps.total_cmp(&b.bps)),
+        false => capacity
+            .or_else(|| with_all_prbs_bps(finding, usage).map(of(LinkRateSource::Prbs)))
+            .or(bursts),
+    };
+    let peak = peak_bps(report).unwrap_or(f64::MAX);
+    found.map(|rate| LinkRate { bps: rate.bps.min(peak), ..rate })
+}
+
+/// Whether bursts, their number and TTIs, show the link's rate.
+fn are_long(count: f64, ttis: f64, tti_ms: f64) -> bool {
+    ttis * tti_ms >= MIN_BURSTS_MS && ttis / count.max(1.0) >= MIN_BURST_TTIS
+}
+
+/// The rate inside the bursts of a transfer, if they are long: short ones come in the TTIs of low
+/// capacity alone, in which their data did not fit.
+pub(in super::super) fn long_bursts_bps(
+    finding: &TransferFinding,
+    seen: &TransferTrace,
+    tti_ms: f64,
+) -> Option<f64> {
+    let bursts = seen.bursts.as_ref()?;
+    let is_long = are_long(bursts.count as f64, bursts.n_tti as f64, tti_ms);
+    finding.burst_throughput_bps.filter(|_| is_long)
 }
 
 /// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.
 pub(super) fn fastest_bps(
     finding: &TransferFinding,
-    usage: &Usage,
+    (usage, seen): (&Usage, Option<&TransferTrace>),
     report: &RadioReport,
 ) -> Option<f64> {
-    let found = capacity_bps(finding, report).or_else(|| with_all_prbs_bps(finding, usage));
+    let found = capacity_bps(finding, seen, report).or_else(|| with_all_prbs_bps(finding, usage));
     let peak = peak_bps(report);
     found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
 }
@@ -72,8 +105,15 @@ fn peak_bps(report: &RadioReport) -> Option<f64> {
 }
 
 /// Mean capacity of the cell for this phone in the windows of a transfer: its own PRBs and free
-/// ones (CLAW, section 4.2).
-fn capacity_bps(finding: &TransferFinding, report: &RadioReport) -> Option<f64> {
+/// ones (CLAW, section 4.2). `seen` has it without the report's list, which is not always kept.
+fn capacity_bps(
+    finding: &TransferFinding,
+    seen: Option<&TransferTrace>,
+    report: &RadioReport,
+) -> Option<f64> {
+    if let Some(seen) = seen {
+        return seen.others.capacity_bps();
+    }
     let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
     let windows = report.cell_load.iter().filter(|window| inside(window.tti));
     let (n, sum) = windows

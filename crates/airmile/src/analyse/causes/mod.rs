@@ -20,6 +20,7 @@ mod wireline;
 use airmile_model::{Cause, Direction, TransferFinding, TtiIndex, Verdict};
 use airmile_wire::attribute::CaptureSite;
 
+pub(super) use self::link::{link_rate, long_bursts_bps};
 pub(super) use self::session::name_of_session;
 use self::split::Split;
 #[cfg(test)]
@@ -28,7 +29,7 @@ pub(super) use self::timeline::queued_ns;
 use super::diagnose::join::{LeadingCause, WireCauses, WireSide};
 use super::radio::RadioAnalysis;
 use super::wire::Wire;
-use crate::fact::{Advice, CauseAdvice, CauseDetail, Fact, FactKind};
+use crate::fact::{Advice, CauseAdvice, CauseDetail, Fact, FactKind, Without};
 use crate::wording::WORTH_NAMING;
 
 /// Confidence in a cause by packets with a clear lead (chosen here from the shares that were right
@@ -171,8 +172,10 @@ fn explained(cause: Cause) -> Option<&'static dyn Explain> {
 /// The time of each transfer by cause; `None` if its senders are unknown.
 pub(super) fn splits(answer: &RadioAnalysis, wire: &Wire) -> Vec<Option<Split>> {
     let report = &answer.report;
-    let found = report.transfers.iter().zip(&report.usage);
-    found.map(|(finding, usage)| Split::new(finding, usage, answer, wire)).collect()
+    let found = report.transfers.iter().zip(&report.usage).zip(&answer.seen);
+    found
+        .map(|((finding, usage), seen)| Split::new(finding, (usage, Some(seen)), answer, wire))
+        .collect()
 }
 
 /// A transfer's side from captures.
@@ -246,7 +249,7 @@ const fn leaves(verdict: Verdict, cause: Cause) -> bool {
 
 /// The cause to remove: for a shared verdict, the one that is not the radio's; of two that take almost
 /// as long, the one whose removal saves more.
-fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> {
+fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, Without, Advice)> {
     let (verdict, dir) = (seen.finding.verdict, seen.finding.dir);
     let cause = match verdict {
         Verdict::Mixed => seen.split.leading(|cause| leaves(Verdict::NotRadio, cause)),
@@ -254,21 +257,21 @@ fn mend(seen: &Context, leading: Option<Cause>) -> Option<(Cause, f64, Advice)> 
         _ => leading,
     }?;
     let parts: Vec<(Cause, i64)> = seen.split.parts().collect();
-    let without_ms = |cause| seen.split.without(cause, seen).ms;
+    let without = |cause| seen.split.without(cause, seen);
     let advice = |cause| Some(explained(cause)?.advice(seen));
     if verdict == Verdict::Mixed {
-        return Some((cause, without_ms(cause), Advice::SharedWith(dir, cause, advice(cause)?)));
+        return Some((cause, without(cause), Advice::SharedWith(dir, cause, advice(cause)?)));
     }
     let near = near(&parts, cause, |other| leaves(verdict, other)).map(|(near, _)| near);
     let (first, second) = match near {
-        Some(near) if without_ms(near) < without_ms(cause) => (near, Some(cause)),
+        Some(near) if without(near).ms < without(cause).ms => (near, Some(cause)),
         near => (cause, near),
     };
     let advised = match second {
         Some(second) => Advice::Either(dir, advice(first)?, second, advice(second)?),
         None => Advice::Cause(dir, advice(first)?),
     };
-    Some((first, without_ms(first), advised))
+    Some((first, without(first), advised))
 }
 
 fn facts(seen: &Context, leading: Option<Cause>) -> Vec<Fact> {

@@ -38,7 +38,9 @@ pub(in super::super) fn name_of_session(
     let groups = answer.together.iter().filter(|group| is_download(&group.finding));
     let parallel: Vec<(Split, &Together)> = groups
         .filter(|group| wire.is_of_one_host(&group.finding))
-        .filter_map(|group| Some((Split::new(&group.finding, &group.usage, answer, wire)?, group)))
+        .filter_map(|group| {
+            Some((Split::new(&group.finding, (&group.usage, None), answer, wire)?, group))
+        })
         .collect();
     let members: HashSet<usize> =
         parallel.iter().flat_map(|(_, group)| &group.members).copied().collect();

@@ -10,30 +10,16 @@ use airmile_wire::attribute::{
 };
 
 use super::super::diagnose::join::SharesMs;
-use super::super::radio::RadioAnalysis;
+use super::super::radio::{RadioAnalysis, TransferTrace};
 use super::super::wire::Wire;
-use super::link::{efficiency, fastest_bps, link_bps, others};
+use super::link::{efficiency, fastest_bps, link_rate, others};
 use super::timeline::{TransferTimeline, burst_error_ns, without_spans};
 use super::{Context, Relief, Window, explained};
+use crate::fact::Without;
 
 /// Uncertainty of an edge between two causes: half of the minimum duration of a queue
 /// ([`airmile_wire::attribute`], chosen there).
 const EDGE_NS: f64 = 10e6;
-/// Factor by which the link's rate may differ at another time (chosen here).
-const OTHER_RATE: f64 = 1.25;
-/// In 95 % of the runs that thresholds were chosen on (`airmile-accuracy --causes tuned`), an
-/// estimated duration without a cause is off by at most this share of the duration: simultaneous
-/// causes cannot be separated by time alone.
-const MODEL_ERROR: f64 = 0.07;
-
-/// The estimated duration of a transfer without a cause.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Without {
-    pub(super) ms: f64,
-    pub(super) low_ms: f64,
-    pub(super) high_ms: f64,
-}
-
 /// A transfer's time by cause, in nanoseconds.
 pub(in super::super) struct Split {
     by_cause: BTreeMap<Cause, i64>,
@@ -60,20 +46,20 @@ pub(in super::super) struct Split {
 
 /// Above this part of a transfer, time in which it is not known what data waited for leaves its causes
 /// unknown (chosen here), unless there is no report at all and it is not the radio either way.
-const MOST_UNGAUGED: f64 = 0.1;
+pub(super) const MOST_UNGAUGED: f64 = 0.1;
 
 impl Split {
     /// `None` if the senders of a transfer are unknown, or what waited for the radio.
     pub(super) fn new(
         finding: &TransferFinding,
-        usage: &Usage,
+        (usage, seen_by_radio): (&Usage, Option<&TransferTrace>),
         answer: &RadioAnalysis,
         wire: &Wire,
     ) -> Option<Self> {
         let dir = finding.dir;
         let report = &answer.report;
         // What waited for capacity must be known. Without any report it is not, but may not be the radio.
-        let [limited_ms, granted_ms, ungauged_ms] = finding.counted_ms()?;
+        let [_, granted_ms, ungauged_ms] = finding.counted_ms()?;
         let bounds_radio =
             report.evidence_counts.bsr_reports == 0 && finding.verdict == Verdict::NotRadio;
         if ungauged_ms > MOST_UNGAUGED * finding.duration_ms && !bounds_radio {
@@ -155,15 +141,9 @@ impl Split {
                 (*cause, (edges - less as f64, edges + more as f64))
             })
             .collect();
-        let link_bps = match dir {
-            Direction::Dl => link_bps(finding, usage, report),
-            Direction::Ul => {
-                let bps = finding.burst_throughput_bps.zip(finding.throughput_time_ms);
-                let bps = bps.filter(|_| limited_ms > 0.0);
-                bps.map(|(bps, waited_ms)| bps * waited_ms / limited_ms)
-            }
-        };
-        let fastest_bps = fastest_bps(finding, usage, report).filter(|_| is_download);
+        let link_bps = link_rate(finding, (usage, seen_by_radio), report).map(|rate| rate.bps);
+        let fastest_bps =
+            fastest_bps(finding, (usage, seen_by_radio), report).filter(|_| is_download);
         Some(Self {
             by_cause,
             errors,
@@ -277,23 +257,18 @@ impl Split {
             (sum.0 + low, sum.1 + high, sum.2 + ns)
         });
         let total_ms = self.total_ns as f64 / 1e6;
-        let model_ms = MODEL_ERROR * total_ms;
         let without_ms = |part_ns, rate| self.without_ms(cause, part_ns, rate, relief);
         let low_ms = match cause.is_radio() {
-            true => without_ms(high, OTHER_RATE),
+            true => without_ms(high, Without::OTHER_RATE),
             // Data that arrived little by little kept the cell's queue from emptying during time
             // that it may not need all at once.
             false => {
                 let fastest = self.fastest_bps.zip(self.link_bps).map_or(1.0, |(a, b)| a / b);
-                without_ms(high + self.radio_ns(), fastest.max(OTHER_RATE))
+                without_ms(high + self.radio_ns(), fastest.max(Without::OTHER_RATE))
             }
         };
-        let high_ms = without_ms(low, 1.0 / OTHER_RATE) + model_ms;
-        Without {
-            ms: without_ms(ns, 1.0),
-            low_ms: (low_ms - model_ms).max(0.0),
-            high_ms: high_ms.min(total_ms),
-        }
+        let high_ms = without_ms(low, 1.0 / Without::OTHER_RATE);
+        Without { ms: without_ms(ns, 1.0), low_ms, high_ms }.with_model_error(total_ms)
     }
 
     /// Time in which the radio's queue was not empty.

@@ -11,6 +11,7 @@ use airmile_wire::compare::{Sample, TimedRequest, growth};
 
 use super::flows::{self, Captured};
 use crate::analyse::aligned::AlignedInputs;
+use crate::analyse::causes::long_bursts_bps;
 use crate::analyse::clocks::block;
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis, conclude_with_pages};
 use crate::analyse::page::Page;
@@ -271,8 +272,10 @@ impl RunDiagnosis {
             (from_ns, from_ns.saturating_add((measures.duration_ms * 1e6) as i64))
         };
         let (start_ns, end_ns) = by_clock.unwrap_or_else(by_log);
-        let usage = self.answer.report.usage.get(at);
+        let report = &self.answer.report;
+        let usage = report.usage.get(at);
         let seen = self.answer.seen.get(at);
+        let link = report.transfers.get(at).zip(seen);
         let ns = |ms: f64| (ms * 1e6) as i64;
         let mut grouped = GroupedTransfer {
             sample: Sample {
@@ -281,7 +284,8 @@ impl RunDiagnosis {
                 bytes,
                 wait_ns: transfer.application.as_ref().and_then(|side| side.wait_ms).map(ns),
                 queued_ns: measures.throughput_time_ms.map(ns),
-                link_bps: measures.burst_throughput_bps,
+                link_bps: link
+                    .and_then(|(finding, seen)| long_bursts_bps(finding, seen, report.tti_ms)),
                 others_load: seen.and_then(|seen| seen.others.mean()).map(|(share, _)| share),
                 rsrp_dbm: usage.and_then(|usage| usage.rsrp_dbm),
                 is_timeless: by_clock.is_none(),

@@ -8,7 +8,7 @@ use super::super::application::ApplicationSide;
 use super::super::blind::Suspicion;
 use super::super::radio::Missing;
 use super::{Counterfactual, EvidenceItem, Measures, SessionVerdict, TransferDiagnosis};
-use crate::fact::{Advice, Fact, Statement};
+use crate::fact::{Advice, Fact, Statement, Without};
 use crate::wording;
 
 /// Time in ms by cause, with the names of the document.
@@ -37,7 +37,7 @@ pub(in super::super) struct RadioSide {
     pub(in super::super) confidence: f64,
     pub(in super::super) shares_ms: SharesMs,
     /// Its duration if its data had always been queued.
-    pub(in super::super) without_ms: Option<f64>,
+    pub(in super::super) without: Option<Without>,
     pub(in super::super) facts: Vec<Fact>,
     pub(in super::super) advice: Advice,
 }
@@ -53,8 +53,8 @@ pub(in super::super) struct WireSide {
 /// The causes that captures show.
 pub(in super::super) struct WireCauses {
     pub(in super::super) leading: Option<LeadingCause>,
-    /// The cause to remove, the transfer's duration without it in ms, and how.
-    pub(in super::super) mend: Option<(Cause, f64, Advice)>,
+    /// The cause to remove, the transfer's duration without it, and how.
+    pub(in super::super) mend: Option<(Cause, Without, Advice)>,
 }
 
 /// The leading cause.
@@ -99,7 +99,7 @@ pub(in super::super) struct TransferJudgement {
     confidence: f64,
     shares_ms: SharesMs,
     leading: Option<LeadingCause>,
-    without: Option<(Option<Cause>, f64)>,
+    without: Option<(Option<Cause>, Without)>,
     facts: Vec<Fact>,
     advice: Advice,
     application: Option<ApplicationSide>,
@@ -138,7 +138,7 @@ pub(in super::super) fn join(id: String, measures: Measures, sides: Sides) -> Tr
     if let Some(radio) = radio {
         (judged.verdict, judged.confidence) = (radio.verdict, radio.confidence);
         judged.shares_ms = radio.shares_ms;
-        judged.without = radio.without_ms.map(|ms| (None, ms));
+        judged.without = radio.without.map(|without| (None, without));
         judged.advice = radio.advice;
         judged.facts.extend(radio.facts);
     }
@@ -160,8 +160,8 @@ impl TransferJudgement {
             self.verdict = leading.cause.into();
             self.confidence = self.confidence.min(leading.confidence);
         }
-        if let Some((cause, ms, advice)) = causes.mend {
-            self.without = Some((Some(cause), ms));
+        if let Some((cause, without, advice)) = causes.mend {
+            self.without = Some((Some(cause), without));
             self.advice = advice;
         }
     }
@@ -185,7 +185,9 @@ impl TransferJudgement {
             leading_share: self.leading.map(|one| one.share),
             leading_share_low: self.leading.map(|one| one.bounds.0),
             leading_share_high: self.leading.map(|one| one.bounds.1),
-            counterfactual_ms: self.without.map(|(_, ms)| ms),
+            counterfactual_ms: self.without.map(|(_, without)| without.ms),
+            counterfactual_low_ms: self.without.map(|(_, without)| without.low_ms),
+            counterfactual_high_ms: self.without.map(|(_, without)| without.high_ms),
             counterfactual_of: self.without.and_then(|(cause, _)| cause),
             application: self.application,
             suspects: self.suspects,

@@ -27,6 +27,7 @@ use super::player::{self, PlayerSession};
 use super::radio::{Missing, RadioAnalysis, RadioOptions, radio_with};
 use super::subscription::{Keep, ServingCell};
 pub use crate::fact::EcnReport;
+use crate::fact::Without;
 use crate::session::Inputs;
 use crate::wording;
 use airmile_io::FileReport;
@@ -138,6 +139,10 @@ pub struct TransferDiagnosis {
     /// Its duration without that cause, in ms; for a shared verdict, without the leading cause
     /// other than the downlink.
     pub counterfactual_ms: Option<f64>,
+    /// Lower bound of that duration.
+    pub counterfactual_low_ms: Option<f64>,
+    /// Upper bound.
+    pub counterfactual_high_ms: Option<f64>,
     /// The removed cause; null without captures: its data had always been queued.
     pub counterfactual_of: Option<Cause>,
     /// The evidence.
@@ -157,7 +162,9 @@ impl TransferDiagnosis {
     /// What it would have taken without its cause, as a sentence; `None` without a saving.
     #[must_use]
     pub fn saving(&self) -> Option<String> {
-        wording::saving(self.counterfactual_of, self.counterfactual_ms?, self.finding.duration_ms)
+        let (ms, low_ms) = (self.counterfactual_ms?, self.counterfactual_low_ms?);
+        let without = Without { ms, low_ms, high_ms: self.counterfactual_high_ms? };
+        wording::saving(self.counterfactual_of, without, self.finding.duration_ms)
     }
 }
 
@@ -185,8 +192,8 @@ pub struct Measures {
     pub link_demand: Option<f64>,
     /// Link throughput in bits per second: bytes / throughput time.
     pub link_throughput_bps: Option<f64>,
-    /// Rate inside bursts in bits per second: bytes of its bursts / their TTIs, including the last
-    /// ones.
+    /// Rate inside bursts in bits per second: bytes of its bursts / their TTIs, both without the last
+    /// TTI of each.
     pub burst_throughput_bps: Option<f64>,
     /// Whether another transfer overlaps it.
     pub overlapped: bool,

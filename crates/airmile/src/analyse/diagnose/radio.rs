@@ -17,7 +17,7 @@ use super::super::unread;
 use super::super::wire::Wire;
 use super::Measures;
 use super::join::{Judgement, RadioSide, SessionJudgement, SharesMs, Sides, join};
-use crate::fact::{Advice, Fact, FactKind, Statement};
+use crate::fact::{Advice, Fact, FactKind, LinkRate, Statement, Without};
 use airmile_radio::watch::Others;
 
 /// Judges transfers by the radio, with captures and application logs in addition.
@@ -30,12 +30,18 @@ pub(super) fn judge(
     let RadioAnalysis { report, seen, .. } = answer;
     let logs = answer.lookups();
     let splits = wire.map(|wire| causes::splits(answer, wire)).unwrap_or_default();
+    let unjoined = clocks.iter().find(|clock| clock.is_apart_from_log());
     let found = report.transfers.iter().zip(&report.usage).zip(seen).enumerate();
     let transfers = found.map(|(at, ((finding, usage), seen))| {
         let split = splits.get(at).and_then(Option::as_ref);
         let measures = Measures::from(finding);
+        let mut radio = side(finding, (usage, seen), report, wire, thresholds);
+        if let (Verdict::NotRadio, Some(clock)) = (finding.verdict, unjoined) {
+            let what = "join the capture with the log, to see what the sender waited for".into();
+            radio.advice = Advice::Gather { what, how: clock.says.clone() };
+        }
         let sides = Sides {
-            radio: Some(side(finding, (usage, seen), report, wire, thresholds)),
+            radio: Some(radio),
             wire: wire.zip(split).map(|(wire, split)| causes::side(split, finding, wire)),
             packets: None,
             application: Some(application::facts(&finding.id, &measures, answer, &logs)),
@@ -45,10 +51,14 @@ pub(super) fn judge(
     let transfers = transfers.collect();
     let mut session = session(answer, thresholds);
     let mut missing = report.missing.clone();
+    if let Some(clock) = unjoined {
+        session.statements.push(Statement::Unjoined(clock.says.clone()));
+    }
     if let Some(wire) = wire {
         causes::name_of_session(&mut session, &splits, answer, wire);
         missing.retain(|missing| missing.kind != MissingKind::Packets);
     }
+    session.statements.extend(other_direction(answer, session.dir, thresholds));
     missing.extend(application::unaligned(answer, clocks));
     Judgement { session, transfers, transfers_from: report.transfers_from, missing }
 }
@@ -121,10 +131,37 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
     } else {
         Direction::Dl
     };
+    of_direction(answer, dir, thresholds).unwrap_or_else(|| unknown(Statement::NoEvidence))
+}
+
+/// What is known of the transfers of the direction that a session's verdict is not of.
+fn other_direction(
+    answer: &RadioAnalysis,
+    dir: Option<Direction>,
+    thresholds: &VerdictThresholds,
+) -> Vec<Statement> {
+    let other = match dir {
+        Some(Direction::Dl) => Direction::Ul,
+        Some(Direction::Ul) => Direction::Dl,
+        None => return Vec::new(),
+    };
+    match answer.report.transfers.iter().filter(|one| one.dir == other).count() {
+        0 => Vec::new(),
+        n => of_direction(answer, other, thresholds)
+            .map_or_else(|| vec![Statement::Unjudged { dir: other, n }], |one| one.statements),
+    }
+}
+
+/// The judgement of the transfers of a direction; `None` without evidence.
+fn of_direction(
+    answer: &RadioAnalysis,
+    dir: Direction,
+    thresholds: &VerdictThresholds,
+) -> Option<SessionJudgement> {
     let (judged, n) = judged(answer, dir);
     let duration_ms: f64 = judged.iter().map(|t| t.duration_ms).sum();
     if judged.is_empty() || duration_ms <= 0.0 {
-        return unknown(Statement::NoEvidence);
+        return None;
     }
     let queued_ms: f64 = judged.iter().filter_map(|t| t.throughput_time_ms).sum();
     let demand = queued_ms / duration_ms;
@@ -136,13 +173,14 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
     };
     let confidence = judged.iter().map(|t| t.confidence * t.duration_ms).sum::<f64>() / duration_ms;
     let limits = [thresholds.not_radio_below, thresholds.radio_at_least];
-    SessionJudgement {
+    let statement = Statement::Demand { verdict, dir, demand, limited, n, limits };
+    Some(SessionJudgement {
         verdict: Some(verdict),
         confidence,
         dir: Some(dir),
         link_demand: Some(demand),
-        ..unknown(Statement::Demand { verdict, dir, demand, limited, n, limits })
-    }
+        ..SessionJudgement::unknown(statement)
+    })
 }
 
 fn side(
@@ -152,26 +190,29 @@ fn side(
     wire: Option<&Wire>,
     thresholds: &VerdictThresholds,
 ) -> RadioSide {
-    let without_ms = match finding.verdict {
-        Verdict::NotRadio | Verdict::Mixed => without_the_rest_ms(finding),
+    let link = causes::link_rate(finding, (usage, Some(seen)), report);
+    let without = match finding.verdict {
+        Verdict::NotRadio | Verdict::Mixed => without_the_rest(finding, link),
         _ => None,
     };
     RadioSide {
         verdict: finding.verdict,
         confidence: finding.confidence,
         shares_ms: shares_ms(finding),
-        without_ms,
-        facts: facts(finding, usage, seen, thresholds),
-        advice: advice(finding, usage, report, wire, without_ms),
+        without,
+        facts: facts(finding, (usage, link), seen, thresholds),
+        advice: advice(finding, usage, report, wire, without),
     }
 }
 
-/// The duration of a transfer if its data had always been queued: its bytes at the rate inside
-/// bursts, if that is the link's.
-fn without_the_rest_ms(finding: &TransferFinding) -> Option<f64> {
+/// The duration of a transfer if its data had always been queued: its bytes at the link's rate.
+fn without_the_rest(finding: &TransferFinding, link: Option<LinkRate>) -> Option<Without> {
     let is_radio = finding.counted_ms().is_some_and(|[_, others @ ..]| others == [0.0; 2]);
     let bits = finding.bytes.filter(|_| is_radio)? as f64 * 8.0;
-    Some((bits * 1_000.0 / finding.burst_throughput_bps?).min(finding.duration_ms))
+    let (all_ms, bps) = (finding.duration_ms, link?.bps);
+    let ms = (bits * 1_000.0 / bps).min(all_ms);
+    let [low_ms, high_ms] = [ms / Without::OTHER_RATE, ms * Without::OTHER_RATE];
+    Some(Without { ms, low_ms, high_ms }.with_model_error(all_ms))
 }
 
 /// The duration by cause. Without packets, everything except the radio's share has no known cause.
@@ -187,7 +228,7 @@ fn shares_ms(finding: &TransferFinding) -> SharesMs {
 
 fn facts(
     finding: &TransferFinding,
-    usage: &Usage,
+    (usage, link): (&Usage, Option<LinkRate>),
     seen: &TransferTrace,
     thresholds: &VerdictThresholds,
 ) -> Vec<Fact> {
@@ -197,8 +238,7 @@ fn facts(
     if let (Some(queued_ms), Some(demand)) = (finding.throughput_time_ms, finding.link_demand) {
         let (dir, duration_ms) = (finding.dir, finding.duration_ms);
         add(FactKind::QueueTime { dir, queued_ms, duration_ms, demand });
-        let share = finding.radio_share();
-        share.and_then(|share| near_limit(finding.verdict, share, thresholds)).map(&mut add);
+        near_limit(finding, thresholds).map(&mut add);
         seen.bursts.as_ref().map(|bursts| bursts_of(bursts, finding)).map(&mut add);
     }
     if let Some(empty) = longest_empty(finding, seen) {
@@ -206,15 +246,13 @@ fn facts(
         out.push(Fact::new(FactKind::LongestEmpty { ms }, empty));
     }
     let mut add = |kind: FactKind| out.push(Fact::new(kind, whole));
-    let rates = finding.link_throughput_bps.or(finding.burst_throughput_bps);
-    if let Some((_, bytes)) = rates.zip(finding.bytes) {
-        let got_bps = bytes as f64 * 8_000.0 / finding.duration_ms.max(1.0);
-        add(match finding.link_throughput_bps {
-            None => FactKind::Throughput { got_bps },
-            Some(link_bps) => FactKind::LinkThroughput { got_bps, link_bps },
+    let link = link.filter(|_| finding.throughput_time_ms.is_some());
+    if let Some((link, bytes)) = link.zip(finding.bytes) {
+        add(FactKind::Throughput {
+            got_bps: bytes as f64 * 8_000.0 / finding.duration_ms.max(1.0),
         });
+        add(FactKind::Link(link));
     }
-    finding.burst_throughput_bps.map(|bps| FactKind::BurstThroughput { bps }).map(&mut add);
     finding.active_time_ms.map(|_| scheduled(usage)).map(&mut add);
     signal(usage).map(&mut add);
     others(finding, &seen.others).map(&mut add);
@@ -235,15 +273,19 @@ const fn scheduled(usage: &Usage) -> FactKind {
 /// error on samples with known truth, plus a margin).
 const CLOSE_DEMAND: f64 = 0.03;
 
-fn near_limit(verdict: Verdict, demand: f64, thresholds: &VerdictThresholds) -> Option<FactKind> {
+fn near_limit(finding: &TransferFinding, thresholds: &VerdictThresholds) -> Option<FactKind> {
+    let verdict = finding.verdict;
+    let [limited_ms, _, either_ms] = finding.counted_ms()?;
+    let share = |ms: f64| (ms / finding.duration_ms).min(1.0);
+    let (least, most) = (share(limited_ms), share(limited_ms + either_ms + finding.unknown_ms));
     let limits = [
         (thresholds.not_radio_below, Verdict::NotRadio, Verdict::Mixed),
         (thresholds.radio_at_least, Verdict::Mixed, Verdict::Radio),
     ];
     let (limit, under, over) = *limits.iter().find(|(limit, under, over)| {
-        (demand - limit).abs() < CLOSE_DEMAND && (verdict == *under || verdict == *over)
+        (least - limit).abs() < CLOSE_DEMAND && (verdict == *under || verdict == *over)
     })?;
-    Some(FactKind::NearLimit { demand, limit, under, over })
+    Some(FactKind::NearLimit { dir: finding.dir, share: (least, most), limit, under, over })
 }
 
 /// Length of a TTI in ms: 1 in LTE, a slot in NR.
@@ -295,7 +337,7 @@ fn advice(
     usage: &Usage,
     report: &RadioReport,
     wire: Option<&Wire>,
-    without_ms: Option<f64>,
+    without: Option<Without>,
 ) -> Advice {
     let dir = finding.dir;
     let demand = finding.radio_share().unwrap_or_default();
@@ -308,11 +350,9 @@ fn advice(
             Some(wire) => causes::unnamed(finding, wire),
             None => Advice::NotRadio { dir, idle: 1.0 - demand },
         },
-        Verdict::Mixed => {
-            Advice::Shared { dir, demand, without_ms, duration_ms: finding.duration_ms }
-        }
+        Verdict::Mixed => Advice::Shared { dir, demand, without, duration_ms: finding.duration_ms },
         _ if finding.overlapped => Advice::RepeatAlone,
-        _ => match report.missing.first() {
+        _ => match report.missing.iter().find(|one| dir == Direction::Dl || one.is_of_uplink()) {
             Some(missing) if unread::is_version(missing) => {
                 Advice::Unread(missing.how_to_capture.clone())
             }

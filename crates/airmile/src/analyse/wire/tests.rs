@@ -1,5 +1,7 @@
 //! What tests of causes have of a phone.
 
+use airmile_wire::attribute::WaitTimeline;
+
 use super::*;
 
 impl Wire {
@@ -61,7 +63,7 @@ fn an_upload_is_held_over_any_transport() {
     let mut sent = ByteBins::default();
     sent.add(500_000_000, 80_000);
     let mut wire = Wire::example();
-    wire.attribution = Attribution::new(airmile_wire::attribute::WaitTimeline::new(), sent);
+    wire.attribution = Attribution::new(WaitTimeline::new(), sent);
     assert_eq!(wire.holds(&upload), 0.8);
     wire.followed.add(500_000_000, 400_000);
     assert_eq!(wire.holds(&upload), 1.0);

@@ -223,12 +223,13 @@ impl<W: Write> Findings<'_, W> {
     }
 
     fn burst(&mut self, burst: &Burst) -> io::Result<()> {
-        // As in a transfer's `burst_throughput_bps`: it includes the last TTI's bytes, hence also
-        // that TTI.
-        let ns = burst.n_tti().saturating_add(1).saturating_mul(self.phone.tti_ns());
+        let ns = burst.n_tti().saturating_mul(self.phone.tti_ns());
         let args = Args::default()
             .int("bytes", Some(burst.bytes))
-            .double("throughput_bps", (ns > 0).then(|| burst.bytes as f64 * 8e9 / ns as f64))
+            .double(
+                "throughput_bps",
+                (ns > 0).then(|| burst.waited_bytes() as f64 * 8e9 / ns as f64),
+            )
             .text("opened_by", Some(burst.opened_by.as_str()))
             .text("closed_by", Some(burst.closed_by.as_str()))
             .double("confidence", Some(burst.confidence))

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::*;
-use crate::{Exports, Inputs, Progress, export};
+use crate::{Exports, Inputs, Progress, Subject, export};
 use airmile_io::perfetto::proto::{COUNTER, SLICE_BEGIN, SLICE_END, Trace as Decoded, Value};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +103,7 @@ fn run(files: Vec<PathBuf>, transfers: Option<PathBuf>) -> (RadioReport, Diagnos
     let exports = Exports { perfetto: Some(path.clone()), ..Exports::default() };
     let options = RadioOptions::default();
     let (radio, diagnosis) =
-        export(&inputs, &options, &exports, true, &Progress::default()).unwrap();
+        export(&inputs, &options, &exports, Subject::Lists, &Progress::default()).unwrap();
     (radio, diagnosis, show(&std::fs::read(path).unwrap()))
 }
 
@@ -254,7 +254,9 @@ fn nothing_is_written_over_or_left_behind() {
         let inputs = Inputs { files: vec![input.clone()], ..Inputs::default() };
         let exports = Exports { perfetto: Some(perfetto.clone()), ..Exports::default() };
         let options = RadioOptions::default();
-        export(&inputs, &options, &exports, true, &Progress::default()).unwrap_err().to_string()
+        export(&inputs, &options, &exports, Subject::Lists, &Progress::default())
+            .unwrap_err()
+            .to_string()
     };
     assert!(says(&grants, &grants).contains("is one of the files to read"));
     assert_eq!(std::fs::read_to_string(&grants).unwrap(), "tti,dir,n_prb\n1,dl,5\n");
@@ -274,7 +276,8 @@ fn nothing_is_written_over_or_left_behind() {
     let exports = Exports { html: Some(out.clone()), perfetto: Some(dir.path().join("./trace")) };
     let inputs = Inputs { files: vec![grants], ..Inputs::default() };
     let options = RadioOptions::default();
-    let both = export(&inputs, &options, &exports, true, &Progress::default()).unwrap_err();
+    let both =
+        export(&inputs, &options, &exports, Subject::Lists, &Progress::default()).unwrap_err();
     assert!(both.to_string().contains("name different files"));
 }
 
@@ -286,7 +289,8 @@ fn times_of_two_legs_do_not_fall() {
     let path = dir.path().join("trace.pftrace");
     let inputs = Inputs { files: vec![dir.path().join("nr_modem.mi2log")], ..Inputs::default() };
     let exports = Exports { perfetto: Some(path.clone()), ..Exports::default() };
-    export(&inputs, &RadioOptions::default(), &exports, true, &Progress::default()).unwrap();
+    export(&inputs, &RadioOptions::default(), &exports, Subject::Lists, &Progress::default())
+        .unwrap();
     let bytes = std::fs::read(path).unwrap();
     let mut last = BTreeMap::new();
     for packet in Decoded::decode(&*bytes).unwrap().packet {

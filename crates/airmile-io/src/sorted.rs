@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 
 use airmile_decode::table::TableKind;
 
-use airmile_io::FileReport;
-use airmile_io::directory::{files_in, is_of_run, open_archive_to_sort, open_to_sort};
-use airmile_io::error::{Error, Result};
-use airmile_io::input::comes_once;
-use airmile_io::recognise::Kind;
+use crate::FileReport;
+use crate::directory::{files_in, is_of_run, open_archive_to_sort, open_to_sort};
+use crate::error::{Error, Result};
+use crate::input::comes_once;
+use crate::recognise::Kind;
 
 /// The inputs of a command by the way they are read.
 #[derive(Debug, Default)]
-pub(crate) struct Sorted {
+pub struct Sorted {
     /// Logs, tables and application logs.
-    pub(crate) logs: Vec<PathBuf>,
+    pub logs: Vec<PathBuf>,
     /// Packet captures.
-    pub(crate) captures: Vec<PathBuf>,
+    pub captures: Vec<PathBuf>,
     /// A report of each file that is not read: an empty one, one that is damaged from its first byte,
     /// and in a directory one of another kind.
-    pub(crate) unread: Vec<FileReport>,
+    pub unread: Vec<FileReport>,
 }
 
 impl Sorted {
@@ -28,7 +28,7 @@ impl Sorted {
     ///
     /// # Errors
     /// A file or directory cannot be opened.
-    pub(crate) fn of(files: &[PathBuf]) -> Result<Self> {
+    pub fn of(files: &[PathBuf]) -> Result<Self> {
         let mut sorted = Self::default();
         for path in files {
             if path.is_dir() {
@@ -44,7 +44,7 @@ impl Sorted {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub(super) fn add_file(&mut self, path: &Path) -> Result<()> {
+    pub fn add_file(&mut self, path: &Path) -> Result<()> {
         let opened = if comes_once(path) { None } else { Some(open_to_sort(path)?) };
         match opened {
             Some(Err(report)) => self.unread.push(report),
@@ -90,7 +90,7 @@ impl Sorted {
     }
 
     /// Why nothing is left to read: `what` a directory lacks, and what is wrong with files.
-    pub(super) fn nothing(files: &[PathBuf], unread: &[FileReport], what: &str) -> Error {
+    pub fn nothing(files: &[PathBuf], unread: &[FileReport], what: &str) -> Error {
         let damaged = unread.iter().filter(|report| report.damaged);
         let problem = |report: &FileReport| {
             let what = report.problems.first().map_or("", |problem| &problem.what);

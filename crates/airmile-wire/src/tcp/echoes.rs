@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use airmile_model::TcpEventKind;
-use airmile_wire::tcp::TracedPacket;
+
+use super::TracedPacket;
 
 /// Maximum number of remembered time stamps (chosen here, as for verdicts).
 const MOST_ECHOES: usize = 4_096;
@@ -11,7 +12,7 @@ const MOST_ECHOES: usize = 4_096;
 /// Time stamps of a phone's acknowledgements, on their way to the server and back (RFC 7323, 4.3),
 /// as in `airmile_blind`, whose round trips the verdicts use.
 #[derive(Debug, Default)]
-pub(super) struct Echoes {
+pub struct Echoes {
     /// TSval, the time it was first sent, and the last acknowledgement with it.
     sent: VecDeque<(u32, i64, i64)>,
     last: Option<(u32, i64, i64)>,
@@ -22,22 +23,23 @@ pub(super) struct Echoes {
     /// The last TSval that came back without data.
     answered: Option<u32>,
     /// The minimum round trip so far.
-    pub(super) base_ns: Option<i64>,
+    pub base_ns: Option<i64>,
 }
 
 /// The acknowledgement that released a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Released {
+pub struct Released {
     /// When it left the phone.
-    pub(super) at_ns: i64,
+    pub at_ns: i64,
     /// What it acknowledged.
-    pub(super) acked: i64,
+    pub acked: i64,
     /// Whether the packet waited for its application, so that `at_ns` is the latest possible.
-    pub(super) waited: bool,
+    pub waited: bool,
 }
 
 impl Echoes {
-    pub(super) fn sent(&mut self, packet: &TracedPacket) {
+    /// Takes a packet of the phone.
+    pub fn sent(&mut self, packet: &TracedPacket) {
         let Some((value, _)) = packet.timestamps else { return };
         let acked = packet.ack.map_or(0, |ack| ack.offset_bytes);
         if self.acks.len() >= MOST_ECHOES {
@@ -59,7 +61,7 @@ impl Echoes {
     /// acknowledged. A time stamp that the server has echoed without data, as it does while the
     /// application prepares an answer, released nothing: such data came by the minimum round trip,
     /// and its own is unknown.
-    pub(super) fn released(&mut self, packet: &TracedPacket) -> Option<Released> {
+    pub fn released(&mut self, packet: &TracedPacket) -> Option<Released> {
         let (_, echo) = packet.timestamps?;
         // A retransmission was released by a timer or by another packet's loss.
         packet.event.is_none_or(|event| event == TcpEventKind::Ahead).then_some(())?;
@@ -84,7 +86,7 @@ impl Echoes {
 
     /// The bytes in flight whenever an acknowledgement reached the server, before the time at which
     /// it sent up to `end`.
-    pub(super) fn drained(&mut self, sent_ns: i64, end: i64) -> Vec<(i64, u64)> {
+    pub fn drained(&mut self, sent_ns: i64, end: i64) -> Vec<(i64, u64)> {
         let out = self.settled(sent_ns);
         self.end = self.end.max(end);
         out
@@ -92,7 +94,7 @@ impl Echoes {
 
     /// The bytes in flight whenever an acknowledgement reached the server, until a time by which all
     /// earlier data has arrived.
-    pub(super) fn settled(&mut self, until_ns: i64) -> Vec<(i64, u64)> {
+    pub fn settled(&mut self, until_ns: i64) -> Vec<(i64, u64)> {
         let way_ns = self.base_ns.unwrap_or(0) / 2;
         let mut out = Vec::new();
         while let Some(&(left_ns, acked)) = self.acks.front()
@@ -110,8 +112,8 @@ impl Echoes {
 mod tests {
     use airmile_model::Direction;
     use airmile_model::packet::{SeqNum, TcpFlags};
-    use airmile_wire::tcp::TracedAck;
 
+    use super::super::TracedAck;
     use super::*;
 
     const MS: i64 = 1_000_000;
