@@ -295,9 +295,11 @@ fn granted_time_leaves_the_radio_by_degrees() {
     assert_eq!(parts(0, 300), (700.0, None, [700.0, 0.0, 300.0], Verdict::Unknown));
     // What is measured is stated, whatever it counts for.
     let one = found(220, 0);
-    assert!(one.notes[1].starts_with("for 220 of the 1000 ms"), "{:?}", one.notes);
+    assert!(one.notes[1].starts_with("during 220 of the 1000 ms"), "{:?}", one.notes);
     assert!(
-        one.notes[1].ends_with("44 ms of it do not count as the radio's, and 176 ms may be"),
+        one.notes[1].ends_with(
+            "44 ms for certain (not counted as the radio's), 176 ms possibly (counted as unknown)"
+        ),
         "{:?}",
         one.notes
     );
