@@ -33,7 +33,7 @@ def test_perfetto(download: am.LabRun, command: Command, tmp_path: Path) -> None
     answer = am.diagnose(download.log)
     trace = answer.perfetto(tmp_path / "trace.pftrace")
     other = tmp_path / "other.pftrace"
-    assert command("radio", download.log, "--perfetto", other).returncode == 0
+    assert command("diagnose", download.log, "--perfetto", other).returncode == 0
     assert trace.read_bytes() == other.read_bytes()
     slices, counters = read_trace(trace)
     assert [name for name, _ in slices["Verdict"]] == [answer.says]

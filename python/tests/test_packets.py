@@ -120,7 +120,9 @@ def test_printed_as_the_command_prints(
 def test_several_captures_are_one(capture: Path, lossy: Path, document: Document) -> None:
     both = am.packets([capture, lossy])
     assert both.to_dict() == document("packets", capture, lossy)
-    assert both.files["path"] == [str(capture), str(lossy)]
+    # In the order of their first packets.
+    assert sorted(both.files["path"]) == sorted([str(capture), str(lossy)])
+    assert both.files["start_us"] == sorted(both.files["start_us"])
     # The same traffic from two sides counts once.
     with pytest.raises(am.AirmileFormatError, match="two views of the same traffic"):
         am.packets([capture.with_name("phone.pcapng"), capture])
@@ -140,7 +142,7 @@ def test_html(report: am.PacketReport, capture: Path, command: Command, tmp_path
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"client": "10.0.0.0"}, "is no network"),
+        ({"client": "10.0.0"}, "is no network"),
         ({"send_rate": 0}, "above 0, or auto"),
         ({"send_rate": "fast"}, "above 0, or auto"),
         ({"idle_s": -1}, "idle_s: -1 is out of range"),

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from airmile import _airmile
@@ -210,7 +210,7 @@ def _deal(
     return list(itertools.chain.from_iterable(sorted(read, key=_begin_us)))
 
 
-def _begin_us(parts: list[Manifest]) -> float:
+def _begin_us(parts: Iterable[Manifest]) -> float:
     """The time of a capture's first packet, for sorting: one without packets is the last."""
     starts = [json.loads(part["report"])["file"]["start_us"] for part in parts]
     return min((start for start in starts if start is not None), default=math.inf)
