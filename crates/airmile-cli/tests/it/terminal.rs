@@ -1,14 +1,16 @@
 //! What a terminal of 80 columns shows, through a pseudo-terminal (`script` of util-linux). Without
 //! it, the tests print SKIPPED.
 
+use std::path::Path;
 use std::process::Command;
 
 use airmile_testing::{shared, skipped};
 
-use crate::command::{path, sample};
+use crate::command::sample;
 
-/// The lines that a terminal of this width shows.
-fn shown(columns: usize, args: &[&str]) -> Option<Vec<String>> {
+/// The lines that a terminal of this width shows to who works in this folder: a file's own path may
+/// be longer than a line.
+fn shown(columns: usize, folder: &Path, args: &[&str]) -> Option<Vec<String>> {
     let is_there = Command::new("script").arg("--version").output();
     if !is_there.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).contains("util-linux")) {
         skipped("needs `script` of util-linux");
@@ -18,7 +20,8 @@ fn shown(columns: usize, args: &[&str]) -> Option<Vec<String>> {
     let airmile = env!("CARGO_BIN_EXE_airmile");
     let command =
         format!("stty cols {columns} && '{airmile}' -q --color never {}", quoted.join(" "));
-    let done = Command::new("script").args(["-qec", &command, "/dev/null"]).output().unwrap();
+    let mut script = Command::new("script");
+    let done = script.args(["-qec", &command, "/dev/null"]).current_dir(folder).output().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     let lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
     assert!(lines.len() > 5, "{text}");
@@ -47,8 +50,7 @@ fn table(lines: &[String], begins: &str, row: &str) -> (String, String) {
 #[test]
 fn eighty_columns_show_what_a_table_is_for() {
     let (_keep, run) = sample("page");
-    let dir = run.to_str().unwrap();
-    let Some(lines) = shown(80, &["diagnose", dir]) else { return };
+    let Some(lines) = shown(80, &run, &["diagnose", "."]) else { return };
     let (header, row) = table(&lines, "id ", "page-1 ");
     for words in ["demand", "verdict", "confidence"] {
         assert!(header.contains(words), "{header}");
@@ -56,14 +58,14 @@ fn eighty_columns_show_what_a_table_is_for() {
     assert!(row.contains(" % "), "{row}");
     assert!(lines.iter().any(|line| line.starts_with("(Without start")), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("page-12 ")), "{lines:#?}");
-    let Some(lines) = shown(80, &["radio", dir]) else { return };
+    let Some(lines) = shown(80, &run, &["radio", "."]) else { return };
     let (header, _) = table(&lines, "id ", "page-1 ");
     for words in ["throughput", "demand", "Mbit/s", "verdict"] {
         assert!(header.contains(words), "{header}");
     }
     assert!(lines.iter().any(|line| line.starts_with("(Without evidence")), "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains("times in UTC, 2026-01-05")), "{lines:#?}");
-    let Some(lines) = shown(80, &["packets", &path(&run, "server.pcapng")]) else { return };
+    let Some(lines) = shown(80, &run, &["packets", "server.pcapng"]) else { return };
     let at = lines.iter().position(|line| line.starts_with("flow ")).unwrap();
     let header = lines[at..at + 3].join(" ");
     assert!(header.contains("RTT") && header.contains("resent"), "{header}");
@@ -73,9 +75,8 @@ fn eighty_columns_show_what_a_table_is_for() {
 #[test]
 fn table_1_has_no_value_below_another_name() {
     let (_keep, run) = sample("page");
-    let capture = path(&run, "phone.pcapng");
     for width in [60, 80, 100, 120, 160] {
-        let Some(lines) = shown(width, &["packets", &capture]) else { return };
+        let Some(lines) = shown(width, &run, &["packets", "phone.pcapng"]) else { return };
         let (header, row) = table(&lines, "table 1", "dl_kbps ");
         let values: Vec<&str> = row.split_whitespace().skip(3).collect();
         // Of the paper: 5 % of downlink rates, in the order of the columns.
@@ -99,7 +100,7 @@ fn table_1_has_no_value_below_another_name() {
 #[test]
 fn rows_of_many_transfers_are_matched_with_their_explanations() {
     let (_keep, run) = sample("web-browsing");
-    let Some(lines) = shown(80, &["diagnose", run.to_str().unwrap()]) else { return };
+    let Some(lines) = shown(80, &run, &["diagnose", "."]) else { return };
     let begin = lines.iter().position(|line| line.starts_with("The 10 slowest transfers")).unwrap();
     let id = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
     let rows: Vec<String> =
@@ -119,11 +120,10 @@ fn real_files_fit_eighty_columns() {
         ("radio", "diag/seoul2021_upload_500KB.mi2log"),
         ("inspect", "diag/seoul2021_upload_500KB.mi2log"),
     ] {
-        let file = data.join(file);
-        if file.exists() {
-            shown(80, &[command, file.to_str().unwrap()]);
+        if data.join(file).exists() {
+            shown(80, &data, &[command, file]);
         } else {
-            skipped(file.display());
+            skipped(data.join(file).display());
         }
     }
 }
