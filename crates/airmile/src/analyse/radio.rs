@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::Tagged;
-use airmile_model::{Burst, TransferFinding, VerdictThresholds, cut_url};
+use airmile_model::{Burst, Direction, TransferFinding, VerdictThresholds, cut_url};
 use airmile_radio::burst::{BurstOptions, EvidenceChoice};
 use airmile_radio::detect::DetectOptions;
 use airmile_radio::evidence::EvidenceCounts;
@@ -185,11 +185,24 @@ pub struct Missing {
     pub what: String,
     /// How to capture it.
     pub how_to_capture: String,
+    /// The direction whose transfers lack it; `None`: both.
+    #[serde(skip)]
+    pub(super) dir: Option<Direction>,
 }
 
 impl Missing {
-    pub(super) fn is_of_uplink(&self) -> bool {
-        self.what.contains("uplink")
+    /// Of both directions.
+    pub(super) fn new(
+        kind: MissingKind,
+        what: impl Into<String>,
+        how_to_capture: impl Into<String>,
+    ) -> Self {
+        Self { kind, what: what.into(), how_to_capture: how_to_capture.into(), dir: None }
+    }
+
+    /// Whether transfers of a direction lack it.
+    pub(super) fn is_of(&self, dir: Direction) -> bool {
+        self.dir.is_none_or(|own| own == dir)
     }
 }
 
@@ -421,18 +434,20 @@ pub(super) fn missing(
     transfers_given: bool,
 ) -> Vec<Missing> {
     let mut out = Vec::new();
-    let mut add_of = |kind, what: &str, how: &str| {
-        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
+    let (dl, ul) = (Some(Direction::Dl), Some(Direction::Ul));
+    let mut add = |dir, what: &str, how: &str| {
+        out.push(Missing { dir, ..Missing::new(MissingKind::Radio, what, how) });
     };
-    let mut add = |what: &str, how: &str| add_of(MissingKind::Radio, what, how);
     if counts.dl_blocks == 0 {
         add(
+            dl,
             "downlink allocations (0xB173 or 0xB126)",
             "enable LTE_PHY_PDSCH_Stat_Indication and LTE_PHY_PDSCH_Packet in MobileInsight or \
              QXDM, and log while the transfer runs",
         );
     } else if counts.dl_blocks_with_prb == 0 {
         add(
+            dl,
             "the PRBs of downlink assignments (0xB173 or 0xB126)",
             "enable LTE_PHY_PDSCH_Stat_Indication or LTE_PHY_PDSCH_Packet",
         );
@@ -440,6 +455,7 @@ pub(super) fn missing(
     let auto = choice == EvidenceChoice::Auto && !counts.is_nr();
     if counts.is_nr() && counts.nr_counters == 0 && counts.dl_blocks_with_padding == 0 {
         add(
+            dl,
             "NR's padding counters (0xB888), which show which blocks left data queued",
             "enable NR5G MAC PDSCH Stats (0xB888) with 0xB887",
         );
@@ -448,18 +464,21 @@ pub(super) fn missing(
     let polls = counts.dl_pdus_with_poll + counts.dl_signalling_pdus;
     if counts.dl_blocks > 2 * counts.dl_um_pdus && polls == 0 && auto {
         add(
+            dl,
             "RLC poll bits (0xB082), the standard's own mark of an emptied buffer",
             "enable LTE_RLC_DL_AM_All_PDU",
         );
     }
     if counts.dl_blocks > 0 && counts.dl_blocks_with_padding == 0 && auto {
         add(
+            dl,
             "MAC padding (0xB063), which marks a block larger than the queue",
             "enable LTE_MAC_DL_Transport_Block",
         );
     }
     if counts.dl_blocks_with_harq * 2 < counts.dl_blocks && !counts.is_nr() {
         add(
+            dl,
             "HARQ process and new-data indicator of blocks (0xB173)",
             "enable LTE_PHY_PDSCH_Stat_Indication; without it retransmissions look like data",
         );
@@ -468,33 +487,37 @@ pub(super) fn missing(
     match (counts.ul_blocks > 0, has_buffer) {
         (true, true) if counts.is_nr() || counts.buffer_samples > 0 => {}
         (true, true) => add(
+            ul,
             "samples of the phone's uplink buffer (0xB066), which show what uploads waited for",
             "enable LTE_MAC_UL_Buffer_Status_Internal",
         ),
         _ if counts.is_nr() => add(
+            ul,
             "the uplink's blocks with buffer status reports (0xB872), for a verdict on uploads",
             "enable NR5G L2 UL TB (0xB872)",
         ),
         (_, false) => add(
+            ul,
             "the phone's uplink buffer (0xB066 or 0xB064)",
             "enable LTE_MAC_UL_Buffer_Status_Internal",
         ),
         (false, true) => add(
+            ul,
             "the uplink's blocks (0xB139 or 0xB064), for a verdict on uploads",
             "enable LTE_PHY_PUSCH_Tx_Report",
         ),
     }
     if counts.measurements == 0 && !counts.is_nr() {
-        add("signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");
+        add(None, "signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");
     }
     if !transfers_given {
-        add_of(
+        out.push(Missing::new(
             MissingKind::Transfers,
             "when the application's transfers started and ended",
             "pass --transfers FILE with id,start_us,end_us,bytes; without it transfers are \
              activity split at pauses, and the time before the first and after the last block is \
              unknown",
-        );
+        ));
     }
     out
 }
