@@ -5,8 +5,9 @@ use airmile_model::{Direction, TransferFinding};
 use airmile_radio::usage::Usage;
 
 use super::super::radio::{CellLoad, ROUGH_CONFIDENCE, RadioReport, TransferTrace};
+use super::split::MOST_UNGAUGED;
 use super::timeline::bursts_within;
-use crate::fact::{LinkRate, LinkRateSource, Without};
+use crate::fact::{LinkRate, LinkRateSource};
 
 /// From this share of free PRBs while data waited on, they do not count as other users' (chosen
 /// here: above the error of the load).
@@ -22,7 +23,7 @@ const MAX_LAYERS: f64 = 4.0;
 
 /// The link's rate: what it carried while data waited long enough; else the cell's free capacity, or
 /// what all of its PRBs would have carried at this phone's efficiency.
-/// Of the uplink, what it carried while data waited for capacity.
+/// Of the uplink, see [`uplink_rate`].
 pub(in super::super) fn link_rate(
     finding: &TransferFinding,
     (usage, seen): (&Usage, Option<&TransferTrace>),
@@ -31,9 +32,7 @@ pub(in super::super) fn link_rate(
     let of = |from| move |bps| LinkRate { bps, from };
     let bursts = finding.burst_throughput_bps.map(of(LinkRateSource::Bursts));
     if finding.dir == Direction::Ul {
-        let [least, most] = uplink_bounds_bps(finding)?;
-        let limited = (most <= Without::OTHER_RATE * least).then_some(most);
-        return limited.map(of(LinkRateSource::Limited)).or(bursts);
+        return uplink_rate(finding, usage, report);
     }
     let capacity = capacity_bps(finding, (usage, seen), report).map(of(LinkRateSource::Capacity));
     let (n, ttis) = match seen.and_then(|seen| seen.bursts.as_ref()) {
@@ -69,25 +68,28 @@ pub(in super::super) fn long_bursts_bps(
     finding.burst_throughput_bps.filter(|_| is_long)
 }
 
-/// Of an upload, the rate of all its bursts, and that of their bytes within the time in which data waited
-/// for capacity alone: what is sent on a grant for all of a short queue is slower than the link.
-fn uplink_bounds_bps(finding: &TransferFinding) -> Option<[f64; 2]> {
-    let [limited_ms, ..] = finding.counted_ms()?;
-    let waited_ms = finding.throughput_time_ms?;
-    let least = finding.burst_throughput_bps?;
-    Some([least, least * (waited_ms / limited_ms.max(1.0)).max(1.0)])
+/// The rate of an upload's link: what it carried while data waited, or, if that was for a grant alone for a part,
+/// the bytes over the rest, which left without it; from half of the time on, too many did, and it is that of
+/// all PRBs.
+fn uplink_rate(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<LinkRate> {
+    let [limited_ms, _, either_ms] = finding.counted_ms()?;
+    let (bps, waited_ms) = (finding.burst_throughput_bps?, finding.throughput_time_ms?);
+    if limited_ms >= waited_ms || either_ms > MOST_UNGAUGED * finding.duration_ms {
+        return Some(LinkRate { bps, from: LinkRateSource::Bursts });
+    }
+    if 2.0 * limited_ms >= waited_ms {
+        return Some(LinkRate { bps: bps * waited_ms / limited_ms, from: LinkRateSource::Limited });
+    }
+    let bps = with_all_prbs_bps(finding, usage, report)?;
+    Some(LinkRate { bps, from: LinkRateSource::Prbs })
 }
 
-/// The maximum of the link's rate: the cell's free capacity, else all of its PRBs; of the uplink, if all
-/// bytes of its bursts left while data waited for capacity.
+/// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.
 pub(super) fn fastest_bps(
     finding: &TransferFinding,
     (usage, seen): (&Usage, Option<&TransferTrace>),
     report: &RadioReport,
 ) -> Option<f64> {
-    if finding.dir == Direction::Ul {
-        return uplink_bounds_bps(finding).map(|[_, most]| most);
-    }
     capacity_bps(finding, (usage, seen), report)
         .or_else(|| with_all_prbs_bps(finding, usage, report))
 }
@@ -100,17 +102,20 @@ fn with_all_prbs_bps(
 ) -> Option<f64> {
     let held_ms = usage.prb_share? * finding.duration_ms;
     let bits = finding.bytes? as f64 * 8.0 * HEADERS;
-    let peak = peak_bps(usage, report).unwrap_or(f64::MAX);
+    let peak = peak_bps(finding, usage, report).unwrap_or(f64::MAX);
     (held_ms > 0.0).then(|| (bits * 1e3 / held_ms).min(peak))
 }
 
-/// The peak rate of the phone's only cell, of LTE: the best MCS on all PRBs and layers (TS 36.213, tables
-/// 7.1.7.1-1A and 7.1.7.2.1-1).
-fn peak_bps(usage: &Usage, report: &RadioReport) -> Option<f64> {
-    let n_prb =
-        report.n_prb_cell.filter(|_| usage.cells <= 1 && !report.evidence_counts.is_nr())?;
-    let bits = tbs_bits(mcs_entry(McsTable::Pdsch256Qam, BEST_256QAM_MCS)?.i_tbs?, n_prb)?;
-    Some(f64::from(bits) * MAX_LAYERS * 1e3 / report.tti_ms)
+/// The peak rate of the phone's cells during the transfer, of LTE: the best MCS on all PRBs and layers (TS
+/// 36.213, tables 7.1.7.1-1A and 7.1.7.2.1-1).
+fn peak_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
+    let i_tbs = mcs_entry(McsTable::Pdsch256Qam, BEST_256QAM_MCS)?.i_tbs?;
+    let bits_per_prb = f64::from(tbs_bits(i_tbs, WIDEST_PRB)?) / f64::from(WIDEST_PRB);
+    let n_tti = finding.end_tti.since(finding.start_tti) as f64;
+    let share =
+        usage.prb_share.filter(|share| *share > 0.0 && report.evidence_counts.nr_blocks == 0)?;
+    let n_prb = usage.n_prb as f64 / (share * n_tti);
+    Some(n_prb * bits_per_prb * MAX_LAYERS * 1e3 / report.tti_ms)
 }
 
 /// Mean capacity of the phone's only cell for it in the windows of a transfer: its own PRBs and free
@@ -124,7 +129,7 @@ fn capacity_bps(
     if usage.cells > 1 {
         return None;
     }
-    let peak = peak_bps(usage, report).unwrap_or(f64::MAX);
+    let peak = peak_bps(finding, usage, report).unwrap_or(f64::MAX);
     if let Some(seen) = seen {
         return seen.others.capacity_bps().map(|bps| bps.min(peak));
     }
@@ -173,3 +178,5 @@ pub(super) fn efficiency(
 /// The highest MCS with 64QAM, and with 256QAM (TS 36.213, tables 7.1.7.1-1 and 7.1.7.1-1A).
 const BEST_MCS: u8 = 28;
 const BEST_256QAM_MCS: u8 = 27;
+/// PRBs of 20 MHz (TS 36.101, table 5.6-1).
+const WIDEST_PRB: u16 = 100;

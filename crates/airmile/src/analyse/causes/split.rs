@@ -46,7 +46,7 @@ pub(in super::super) struct Split {
 
 /// Above this part of a transfer, time in which it is not known what data waited for leaves its causes
 /// unknown (chosen here), unless there is no report at all and it is not the radio either way.
-const MOST_UNGAUGED: f64 = 0.1;
+pub(super) const MOST_UNGAUGED: f64 = 0.1;
 
 impl Split {
     /// `None` if the senders of a transfer are unknown, or what waited for the radio.
@@ -142,7 +142,8 @@ impl Split {
             })
             .collect();
         let link_bps = link_rate(finding, (usage, seen_by_radio), report).map(|rate| rate.bps);
-        let fastest_bps = fastest_bps(finding, (usage, seen_by_radio), report);
+        let fastest_bps =
+            fastest_bps(finding, (usage, seen_by_radio), report).filter(|_| is_download);
         Some(Self {
             by_cause,
             errors,
