@@ -98,6 +98,6 @@ fn a_capture_at_the_phone_has_no_figures_of_the_sender() {
     assert_eq!(of(&figures), Some(0.0));
     crate::compare::hide_senders(&mut figures);
     assert_eq!(of(&figures), None);
-    let hidden = |name: &&str| figures.iter().any(|one| one.what == **name && one.here.is_none());
-    assert!(crate::compare::OF_SENDER.iter().all(|name| hidden(&name)), "{figures:?}");
+    let is_hidden = |name: &&str| figures.iter().any(|one| one.what == *name && one.here.is_none());
+    assert!(crate::compare::OF_SENDER.iter().all(is_hidden), "{figures:?}");
 }
