@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from airmile import _airmile
 from airmile._table import Table
@@ -125,6 +125,8 @@ class Analysis(Report):
 
     __slots__ = ("request",)
 
+    _of_radio: ClassVar[bool] = False
+
     def __init__(self, document: _Document, request: Request) -> None:
         super().__init__(document)
         self.request = request
@@ -152,7 +154,7 @@ class Analysis(Report):
         >>> page.read_text()[:15]
         '<!doctype html>'
         """
-        _airmile.export(self.request.ask, os.fspath(path), None)
+        _airmile.export(self.request.ask, os.fspath(path), None, self._of_radio)
         return Path(path)
 
     def perfetto(self, path: str | os.PathLike[str]) -> Path:
@@ -168,7 +170,7 @@ class Analysis(Report):
         >>> b"Downlink bursts" in trace.read_bytes()
         True
         """
-        _airmile.export(self.request.ask, None, os.fspath(path))
+        _airmile.export(self.request.ask, None, os.fspath(path), self._of_radio)
         return Path(path)
 
 
@@ -180,6 +182,8 @@ class RadioReport(Analysis):
     """
 
     __slots__ = ("_radio",)
+
+    _of_radio: ClassVar[bool] = True
 
     def __init__(self, radio: _airmile.Radio, request: Request) -> None:
         super().__init__(radio, request)

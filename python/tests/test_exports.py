@@ -26,7 +26,9 @@ def test_html(run: am.LabRun, command: Command, tmp_path: Path) -> None:
     assert command("diagnose", run.log, *limits, "--html", other).returncode == 0
     assert page.read_bytes() == other.read_bytes()
     radio = am.radio(run.log, transfers=run.transfers_csv, to=4.0)
-    assert radio.html(tmp_path / "radio.html").read_bytes() == page.read_bytes()
+    page = radio.html(tmp_path / "radio.html")
+    assert command("radio", run.log, *limits, "--html", other).returncode == 0
+    assert page.read_bytes() == other.read_bytes()
 
 
 def test_perfetto(download: am.LabRun, command: Command, tmp_path: Path) -> None:
@@ -35,6 +37,9 @@ def test_perfetto(download: am.LabRun, command: Command, tmp_path: Path) -> None
     other = tmp_path / "other.pftrace"
     assert command("diagnose", download.log, "--perfetto", other).returncode == 0
     assert trace.read_bytes() == other.read_bytes()
+    assert command("radio", download.log, "--perfetto", other).returncode == 0
+    of_radio = am.radio(download.log).perfetto(tmp_path / "radio.pftrace")
+    assert of_radio.read_bytes() == other.read_bytes()
     slices, counters = read_trace(trace)
     assert [name for name, _ in slices["Verdict"]] == [answer.says]
     found = {name: args for name, args in slices["Transfers"]}

@@ -248,7 +248,7 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
             burst.burst.dir.to_string(),
             live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
             format!("{:.0} ms", live.duration_ms),
-            size(burst.burst.waited_bytes()),
+            size(burst.burst.bytes),
             mbps(live.rate_bps),
             ended,
             state_words(live.state).to_owned(),

@@ -136,7 +136,7 @@ pub(super) fn compare(s: &StudySummary, send_rate_bar_bps: Option<f64>) -> Vec<C
 
 /// What a capture at the phone does not show: its packets have left the sender's queue and the network's,
 /// and its window is full at the sender.
-const OF_SENDER: [&str; 7] = [
+pub(super) const OF_SENDER: [&str; 7] = [
     "in flight over 200 KB, flows over 1 MB",
     "undesired slow start, of large flows with a loss",
     "undesired slow start, of large flows",

@@ -71,6 +71,7 @@ impl PacketReport {
     pub(super) fn set_headline(&mut self, headline: Headline) {
         if headline.at_phone.is_some() {
             hide_senders(&mut self.summary);
+            self.curves.remove("flight_bytes");
         }
         self.headline = Some(headline);
     }

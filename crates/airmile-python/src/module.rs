@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use airmile::{Exports, FlowName, Progress};
+use airmile::{Exports, FlowName, Progress, Subject};
 use airmile_lab::LabOptions;
 use pyo3::prelude::*;
 
@@ -41,12 +41,13 @@ fn export(
     ask: Analysis,
     html: Option<PathBuf>,
     perfetto: Option<PathBuf>,
+    of_radio: bool,
 ) -> PyResult<()> {
     let (inputs, options) = ask.options()?;
     let exports = Exports { html, perfetto };
-    let done = py.detach(|| {
-        airmile::export(&inputs, &options, &exports, airmile::Subject::Lists, &Progress::default())
-    });
+    let subject = if of_radio { Subject::Radio } else { Subject::Diagnosis };
+    let done =
+        py.detach(|| airmile::export(&inputs, &options, &exports, subject, &Progress::default()));
     done.map(|_| ()).map_err(to_py)
 }
 

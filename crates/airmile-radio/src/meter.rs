@@ -146,7 +146,8 @@ pub struct BurstsSeen {
     /// End of the burst bounds so far.
     covered_to: i64,
     longest_empty: (i64, i64),
-    /// TTIs of the longest burst before the last one, inside the span.
+    /// TTIs of all bursts and of the longest before the last one, inside the span.
+    inside_before: i64,
     longest_before: i64,
     /// The last burst, inside the span.
     last: (i64, i64),
@@ -162,6 +163,7 @@ impl BurstsSeen {
             start,
             covered_to: start,
             longest_empty: (start, start),
+            inside_before: 0,
             longest_before: 0,
             last: (start, start),
         }
@@ -173,11 +175,19 @@ impl BurstsSeen {
         self.n_tti = self.n_tti.saturating_add(burst.n_tti());
         // Bursts are in order and disjoint: only the last one may extend past the span.
         let (from, to) = self.last;
+        self.inside_before = self.inside_before.saturating_add(to.saturating_sub(from));
         self.longest_before = self.longest_before.max(to.saturating_sub(from));
         self.last = (burst.start_tti.0.max(self.start), burst.end_tti.0);
         *self.closed_by.entry(burst.closed_by.as_str()).or_default() += 1;
         self.longest_empty = self.longest_empty_until(burst.start_tti).into_tti();
         self.covered_to = self.covered_to.max(burst.end_tti.0);
+    }
+
+    /// TTIs of bursts within the whole, which ends at `end`.
+    #[must_use]
+    pub fn inside_until(&self, end: TtiIndex) -> i64 {
+        let (from, to) = self.last;
+        self.inside_before.saturating_add(to.min(end.0).saturating_sub(from))
     }
 
     /// TTIs of the longest burst within the whole, which ends at `end`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use airmile_io::replacement::{check_outputs, whole};
 
 use crate::analyse::aligned::AlignedInputs;
-use crate::analyse::diagnose::{Diagnosis, conclude_with_pages};
+use crate::analyse::diagnose::{Diagnosis, conclude, conclude_with_pages};
 use crate::analyse::lanes::Lanes;
 use crate::analyse::radio::{RadioOptions, RadioReport, radio_with};
 use crate::analyse::report::{Report, SeriesCollectors};
@@ -34,11 +34,15 @@ pub enum Subject {
     /// The diagnosis. Without files, the report's lists of bursts and cell load stay empty, and memory
     /// does not grow with the log.
     Diagnosis,
-    /// The same with these lists.
-    Lists,
-    /// The report on the radio: the files' verdicts, too, are from its records alone.
+    /// The report on the radio, with these lists: the files' verdicts, too, are from its records alone.
     Radio,
 }
+
+/// Why `radio` does not read other inputs than the radio's records.
+const NO_RADIO_IN_PACKETS: &str = "a packet capture holds nothing about the radio: `airmile packets` and \
+    `airmile diagnose` read it; give the modem log of the same time (.mi2log, .qmdl, .dlf)";
+const NO_RADIO_IN_LOGS: &str =
+    "an application's log holds nothing about the radio: use `airmile diagnose`";
 
 /// Runs analysis and diagnosis, and writes the files in one pass over the inputs.
 ///
@@ -54,6 +58,11 @@ pub fn export(
 ) -> Result<(RadioReport, Diagnosis)> {
     exports.check(inputs)?;
     let (session, mut aligned) = AlignedInputs::gather(inputs, options, progress)?;
+    let is_of_radio = subject == Subject::Radio;
+    if is_of_radio && (aligned.blind.is_some() || session.is_without_radio()) {
+        let what = if aligned.blind.is_some() { NO_RADIO_IN_PACKETS } else { NO_RADIO_IN_LOGS };
+        return Err(Error::NothingToAnalyse(what.into()));
+    }
     let first = aligned.radio.files.first().or_else(|| inputs.files.first());
     let name = first.and_then(|path| path.file_name()).unwrap_or_default();
     let name = name.to_string_lossy();
@@ -63,7 +72,7 @@ pub fn export(
     };
     let mut collectors = SeriesCollectors::default();
     let plain = *exports == Exports::default() && !aligned.asks_bursts(&session);
-    let keep = if subject != Subject::Diagnosis || !plain { Keep::Lists } else { Keep::Findings };
+    let keep = if is_of_radio || !plain { Keep::Lists } else { Keep::Findings };
     let answer = radio_with(session, options, keep, &mut |tagged| {
         if let Some(trace) = &mut trace {
             trace.push(tagged);
@@ -74,13 +83,14 @@ pub fn export(
     });
     let mut answer = answer?;
     let (capture, unread) = (aligned.capture(), aligned.unread.clone());
-    let is_of_radio = subject == Subject::Radio;
-    aligned.wire = aligned.wire.filter(|_| !is_of_radio);
-    let mut diagnosis = conclude_with_pages(&answer, aligned, &options.thresholds, progress)?;
-    if is_of_radio {
+    let diagnosis = if is_of_radio {
+        aligned.wire = None;
+        let mut diagnosis = conclude(&answer, aligned, &options.thresholds);
         diagnosis.session.says += wording::BY_THE_RADIO_ALONE;
-        diagnosis.pages.clear();
-    }
+        diagnosis
+    } else {
+        conclude_with_pages(&answer, aligned, &options.thresholds, progress)?
+    };
     answer.report.files.extend(unread);
     if let Some(trace) = trace {
         trace.finish(&answer.report, &diagnosis)?;

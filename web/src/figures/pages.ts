@@ -41,7 +41,7 @@ export function pagesSection(document: DiagnoseDocument): HTMLElement | null {
   const [first] = pages;
   if (!first) return null;
   const box = h("div");
-  const show = (page: Page): void => box.replaceChildren(verdict(page), waterfall(page));
+  const show = (page: Page): void => box.replaceChildren(verdict(document, page), waterfall(page));
   const section = h("section", { id: "pages", "aria-label": "Pages" });
   if (pages.length > 1) {
     const choice = h("select", { id: "page-choice" });
@@ -89,13 +89,17 @@ export function playersSection(document: DiagnoseDocument): HTMLElement | null {
   return box;
 }
 
-/** What the shares of a page and of its transfers are of. */
-const WHOSE_TIME =
-  "These shares are of the load, along its critical path, and a request starts when the page asks for it. The verdict on all " +
-  "transfers, below, adds up the time of each, and starts it when the browser sends it; causes of transfers that overlap are " +
-  "those of all the phone's packets meanwhile.";
+/** What the shares of a page and of its transfers are of; a browser's log alone gives no verdict on transfers. */
+export function whoseTime({ evidence_counts: counts, session, transfers }: DiagnoseDocument): string {
+  let says = "These shares are of the load, along its critical path, and a request starts when the page asks for it.";
+  const judged = counts.dl_blocks + counts.ul_blocks > 0 || session.suspects.length > 0;
+  if (!judged || transfers.length === 0) return says;
+  says += " The verdict on all transfers, below, adds up the time of each, and starts it when the browser sends it";
+  const causes = "; causes of transfers that overlap are those of all the phone's packets meanwhile";
+  return `${says}${Object.keys(session.shares).length > 0 ? causes : ""}.`;
+}
 
-function verdict(page: Page): HTMLElement {
+function verdict(document: DiagnoseDocument, page: Page): HTMLElement {
   const facts: [string, string][] = [
     ["Requests", `${count(page.requests.length)}, ${bytes(page.bytes)}`],
     ["Load", duration(page.load_ms)],
@@ -119,7 +123,7 @@ function verdict(page: Page): HTMLElement {
     h("p", { class: "says" }, unbroken(says).replaceAll("-", "\u2011")),
     evidence.length > 0 && h("p", {}, unbroken(evidence.join(" "))),
     shares(page),
-    h("p", { class: "note" }, WHOSE_TIME),
+    h("p", { class: "note" }, whoseTime(document)),
     page.savings.length > 0 && h("h2", {}, "What each fix would save"),
     page.savings.length > 0 && fixes,
     list,

@@ -110,15 +110,18 @@ fn parts(answer: &Diagnosis, all: bool) -> Parts {
 
 /// Why the verdict on all transfers may differ from a page's.
 const BESIDE_PAGES: &str = "It adds up the time of all transfers, each from when it was sent; the page's \
-    verdict is of the load's critical path, from when a request was made. Causes of transfers that overlap \
-    are those of all the phone's packets meanwhile.\n";
+    verdict is of the load's critical path, from when a request was made.";
+const CAUSES_OF_ALL: &str =
+    " Causes of transfers that overlap are those of all the phone's packets meanwhile.";
 
 /// What follows the verdict.
 fn details(answer: &Diagnosis, all: bool) -> String {
     let session = &answer.session;
     let mut out = String::new();
-    if !answer.pages.is_empty() && !answer.transfers.is_empty() {
-        out.push_str(BESIDE_PAGES);
+    let is_judged = !answer.transfers.is_empty() && !answer.is_of_applications_alone();
+    if !answer.pages.is_empty() && is_judged {
+        let causes = if session.shares.is_empty() { "" } else { CAUSES_OF_ALL };
+        out.push_str(&format!("{BESIDE_PAGES}{causes}\n"));
     }
     for file in answer.files.iter().filter(|file| file.damaged) {
         out.push_str(&format!("{} is damaged: the answer is of what could be read.\n", file.path));

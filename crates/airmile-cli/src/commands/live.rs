@@ -311,7 +311,7 @@ fn burst_line(live: &LiveBurst) -> String {
         live.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
         burst.dir,
         live.duration_ms,
-        size(burst.waited_bytes()),
+        size(burst.bytes),
         mbps(live.rate_bps),
         burst.closed_by
     )

@@ -22,17 +22,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let options = budgets.analysed(args.analysis.options(args.files.limits))?;
     let shown = Shown::start(global, &inputs);
     let made = export(&inputs, &options, &(&args.exports).into(), Subject::Radio, &shown.progress);
-    let (report, diagnosis) = budgets.analysed(made)?;
+    let (report, _) = budgets.analysed(made)?;
     drop(shown);
-    if diagnosis.is_of_applications_alone() {
-        let what = "an application's log holds nothing about the radio: use `airmile diagnose`";
-        return Err(airmile::Error::NothingToAnalyse(what.into()).into());
-    }
-    if !diagnosis.files.is_empty() && diagnosis.files.iter().all(airmile::FileReport::is_capture) {
-        let what = "a packet capture holds nothing about the radio: `airmile packets` and `airmile \
-                    diagnose` read it; give the modem log of the same time (.mi2log, .qmdl, .dlf)";
-        return Err(airmile::Error::NothingToAnalyse(what.into()).into());
-    }
     let options = (&args.files, &args.analysis);
     super::warn_of_idle_options(global, options, (report.transfers_from, &report.files));
     if global.json {

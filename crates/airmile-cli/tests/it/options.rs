@@ -73,6 +73,7 @@ fn a_log_of_requests_alone_has_no_table_of_unknown_verdicts() {
     let says = text(&airmile(&["diagnose", &path(&run, "page.har")]).stdout);
     assert!(says.contains("No verdict on the link"), "{says}");
     assert!(!says.contains("unknown") && !says.contains("confidence"), "{says}");
+    assert!(!says.contains("adds up the time of all transfers"), "{says}");
     let says = text(&airmile(&["diagnose", run.to_str().unwrap()]).stdout);
     assert!(!says.contains("repeat it with no other"), "{says}");
 }

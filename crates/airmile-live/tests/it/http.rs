@@ -245,13 +245,14 @@ fn times_of_bursts_are_by_the_length_of_their_slots() {
     engine.stop();
     let server = serve(loopback(), None, engine.published()).unwrap();
     let bursts = get(server.address(), "/v1/bursts?limit=1024").json();
-    let (mut dl_ms, mut longest_ms) = (0.0, 0.0_f64);
+    let (mut dl_ms, mut longest_ms, mut last_bytes) = (0.0, 0.0_f64, 0.0);
     for burst in bursts["bursts"].as_array().unwrap() {
         let of = |name: &str| burst[name].as_f64().unwrap();
         let (slots, ms) = (of("end_tti") - of("start_tti"), of("duration_ms"));
         assert_eq!(ms, slots / 2.0, "{burst}");
         assert!((of("end_us") - of("start_us") - ms * 1e3).abs() <= 1_000.0, "{burst}");
         // What did not fill the last slot leaves with it.
+        last_bytes += of("last_bytes");
         let waited = of("bytes") - of("last_bytes");
         assert_eq!(of("rate_bps"), waited * 8_000.0 / ms, "{burst}");
         if burst["dir"] == "dl" {
@@ -259,7 +260,7 @@ fn times_of_bursts_are_by_the_length_of_their_slots() {
         }
         longest_ms = longest_ms.max(ms);
     }
-    assert!(longest_ms > 100.0, "{longest_ms}");
+    assert!(longest_ms > 100.0 && last_bytes > 0.0, "{longest_ms} {last_bytes}");
     let metrics = get(server.address(), "/metrics").body;
     let value = |name: &str| {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap();

@@ -45,9 +45,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     let transfer = &now.view.transfers[0].diagnosis.finding;
     let mut numbers = vec![mbps(transfer.link_throughput_bps.unwrap())];
     let last = now.last_bursts(3);
-    numbers.extend(
-        last.iter().flat_map(|live| [mbps(live.rate_bps), size(live.burst.waited_bytes())]),
-    );
+    numbers.extend(last.iter().flat_map(|live| [mbps(live.rate_bps), size(live.burst.bytes)]));
     for width in [40, 50, 60, 80, 100, 120, 200] {
         let mut terminal = Terminal::new(TestBackend::new(width, 36)).unwrap();
         terminal.draw(|frame| draw(frame, &now, None)).unwrap();

@@ -303,10 +303,12 @@ impl Phone {
             for (host, bytes) in next.hosts {
                 self.hosts.entry(host).or_default().append(&bytes);
             }
-            self.others = self.others.take().zip(next.others).map(|(mut own, next)| {
-                own.append(&next);
-                own
-            });
+            // Unknown in one part, of several users, it stays known in the other.
+            match (&mut self.others, next.others) {
+                (Some(own), Some(next)) => own.append(&next),
+                (own @ None, next) => *own = next,
+                (Some(_), None) => {}
+            }
             self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);
             self.answers.append(&next.answers);

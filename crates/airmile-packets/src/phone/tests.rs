@@ -402,6 +402,22 @@ fn parts_of_a_capture_join_their_uploads() {
     assert_eq!(phone.sent.total(), 2 * bytes);
 }
 
+/// What is not TCP's in one part stays known where the other part has several users.
+#[test]
+fn parts_of_a_capture_keep_what_is_not_tcp() {
+    for known in [[true, false], [false, true], [true, true], [false, false]] {
+        let mut parts = [upload(false, 0), upload(false, 5_000)];
+        for (part, known) in parts.iter_mut().zip(known) {
+            part.others = known.then(ByteBins::default);
+            part.others.iter_mut().for_each(|others| others.add(0, 700));
+        }
+        let [mut phone, later] = parts;
+        assert!(phone.go_on(vec![later]));
+        let n = known.iter().filter(|known| **known).count() as u64;
+        assert_eq!(phone.others.map(|others| others.total()), (n > 0).then_some(700 * n));
+    }
+}
+
 /// Whether two uploads wait for slow readers: one whose reader frees two segments each time, of 40, and
 /// one whose reader frees ten of ten.
 fn waits_for_readers(slow_flights: i64, fast_flights: i64) -> bool {

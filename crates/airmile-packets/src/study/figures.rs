@@ -121,6 +121,14 @@ impl Figure {
         Self { number, section, title, says, key, missing: Some(why.into()), plot: None }
     }
 
+    /// Removes what a capture at the phone does not show: bytes in flight, and a full receive window.
+    pub(super) fn hide_sender(&mut self) {
+        if matches!(self.number, 13 | 23) {
+            let why = "A capture at the phone does not show what a server had in flight: capture at the server.";
+            (self.plot, self.missing, self.says) = (None, Some(why.to_owned()), String::new());
+        }
+    }
+
     pub(super) const fn drawn(
         number: u8,
         section: &'static str,

@@ -97,8 +97,8 @@ fn at_phone(s: &StudySummary, overview: &Overview) -> Option<String> {
     (capture_site(s, overview) == CaptureSite::Phone).then(|| {
         format!(
             "Captured at the phone: the flows' round trips to the client do not include the \
-             network{server}. Bytes in flight, a full receive window and why a sender sent again \
-             are not seen there. A capture at the server shows them, `airmile diagnose` uses both."
+             network{server}. Of downloads, bytes in flight, a full receive window and why a sender sent \
+             again are not seen there. A capture at the server shows them, `airmile diagnose` uses both."
         )
     })
 }
@@ -158,7 +158,7 @@ fn unjudged(overview: &Overview, is_at_phone: bool) -> String {
     let is_up = overview.up_share() > 0.5;
     let (of, towards) = if is_up { (&overview.up, "from") } else { (&overview.down, "to") };
     if of.retx_share() <= RETX_SHARE {
-        return match is_at_phone {
+        return match is_at_phone && !is_up {
             true => "Captured at the phone, where what held back a sender is not seen".into(),
             false => "Nothing stands out".into(),
         };

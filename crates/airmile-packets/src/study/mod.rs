@@ -127,6 +127,8 @@ pub fn study<'a>(
     };
     figures.extend(singles.figures());
     figures.sort_by_key(|figure| figure.number);
+    let is_at_phone = report.headline.as_ref().is_some_and(|headline| headline.at_phone.is_some());
+    figures.iter_mut().filter(|_| is_at_phone).for_each(Figure::hide_sender);
     // The page has it elsewhere.
     report.headline = None;
     let study = Study {

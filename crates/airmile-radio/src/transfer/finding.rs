@@ -306,8 +306,9 @@ impl Timeline {
         if overlapped && matches!(verdict, Verdict::Radio | Verdict::Mixed) {
             // BurstTracker, section 2.1.2: queues are per user.
             notes.push(format!(
-                "another transfer overlaps it: the user's link demand is {:.1} %, \
-                 and whose data waited is unknown",
+                "another transfer overlaps it: {} is {:.1} % for all of the user's, and whose data waited \
+                 is unknown",
+                self.measure(),
                 demand * 100.0
             ));
             return (Verdict::Unknown, 0.0);

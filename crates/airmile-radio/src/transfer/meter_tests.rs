@@ -142,17 +142,19 @@ proptest! {
 
 /// Bursts reach out of `[100, 200)` on either side: only what is inside counts.
 #[test]
-fn the_longest_burst_ends_with_the_span() {
-    for (bursts, expected) in [
-        (&[(0, 1_000)][..], 100),
-        (&[(50, 110), (150, 180)], 30),
-        (&[(110, 120), (190, 900)], 10),
-        (&[(0, 160), (190, 900)], 60),
-        (&[], 0),
+fn bursts_end_with_the_span() {
+    for (bursts, longest, inside) in [
+        (&[(0, 1_000)][..], 100, 100),
+        (&[(50, 110), (150, 180)], 30, 40),
+        (&[(110, 120), (190, 900)], 10, 20),
+        (&[(0, 160), (190, 900)], 60, 70),
+        (&[], 0, 0),
     ] {
         let mut meter = TransferMeter::new(TtiIndex(100), TtiIndex(200));
         let bursts: Vec<Burst> = bursts.iter().map(|&(from, to)| burst(from, to, 1_000)).collect();
         meter.ingest_bursts(&bursts, 1_000);
-        assert_eq!(meter.bursts().longest_until(TtiIndex(200)), expected, "{bursts:?}");
+        let seen = meter.bursts();
+        let found = [seen.longest_until(TtiIndex(200)), seen.inside_until(TtiIndex(200))];
+        assert_eq!(found, [longest, inside], "{bursts:?}");
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct AlignedInputs {
     pub(crate) clocks: Vec<ClockReport>,
     /// Why the application's log is not joined with the captures: it may be of another run.
     pub(crate) doubt: Option<String>,
+    /// Why the captures are not joined with the modem log.
+    pub(crate) unjoined: Option<String>,
 }
 
 impl AlignedInputs {
@@ -138,6 +140,7 @@ impl AlignedInputs {
         let [radio, sent] = delivered.arrivals(options.subscription);
         if untimed {
             self.cannot_align(clocks::UNTIMED);
+            self.unjoined = self.clocks.last().map(|clock| clock.says.clone());
         } else {
             self.align_capture(&radio, partial)?;
         }
@@ -205,6 +208,7 @@ impl AlignedInputs {
         if line == Err(Unaligned::Jumps) {
             let why = format!("{} is not joined with {MODEM}: {}", wire.name(), clocks::JUMPS);
             self.captures.iter_mut().for_each(|file| file.leave_out(&why));
+            self.unjoined = self.clocks.last().map(|clock| clock.says.clone());
             self.wire = None;
             return Ok(());
         }

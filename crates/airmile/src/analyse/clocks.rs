@@ -11,7 +11,6 @@ use airmile_wire::clocks::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::aligned::MODEM;
 use super::one_leg;
 use crate::session::Session;
 use airmile_io::error::Result;
@@ -84,11 +83,6 @@ impl ClockReport {
             corrected: used && line.is_some_and(ClockLine::differs),
             says,
         }
-    }
-
-    /// Whether the file was not joined with the modem log.
-    pub(super) fn is_apart_from_log(&self) -> bool {
-        self.against == MODEM && self.says.contains(": not joined with ")
     }
 
     /// As [`ClockReport::new`], from the result of an alignment.

@@ -144,8 +144,7 @@ pub fn inspect(inputs: &Inputs, limits: Limits, progress: &Progress) -> Result<I
 }
 
 fn unusable(path: &str, how_to_capture: String) -> Missing {
-    let what = format!("{path} cannot be used");
-    Missing { kind: MissingKind::File, what, how_to_capture }
+    Missing::new(MissingKind::File, format!("{path} cannot be used"), how_to_capture)
 }
 
 /// Whether the blocks of all files confirm the layout assumed for a message, where a check is possible.

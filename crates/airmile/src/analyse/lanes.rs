@@ -14,7 +14,7 @@ use airmile_wire::tcp::{
 use super::application::before_first_byte_ns;
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
-use super::logged::{Logged, end_ms, is_logged};
+use super::logged::{Logged, end_ms, take_logged};
 use super::radio::RadioAnalysis;
 use airmile_io::capture::read_capture;
 use airmile_io::error::Result;
@@ -167,8 +167,8 @@ impl Lanes {
                 continue;
             }
             for transfer in &log.transfers {
-                let is_new = !is_logged(transfer, &mut earlier);
-                if is_new {
+                let before = take_logged(transfer, &mut earlier);
+                if before.is_none() {
                     logged.entry(end_ms(transfer)).or_default().push(transfer);
                 }
                 let Some((from_tti, to_tti)) = place(axis, transfer.start_ns, transfer.end_ns)
@@ -176,15 +176,16 @@ impl Lanes {
                     continue;
                 };
                 let bytes = transfer.bytes.unwrap_or(0);
-                if is_new {
+                if before.is_none() {
                     self.mark(MarkKind::Request, from_tti, to_tti, saturate(bytes));
                 }
-                if let Some(ns) = before_first_byte_ns(transfer) {
+                let has_wait = before.is_some_and(|one| before_first_byte_ns(one).is_some());
+                if let Some(ns) = before_first_byte_ns(transfer).filter(|_| !has_wait) {
                     let first = axis.tti_at(transfer.start_ns.saturating_add(ns));
                     let first = first.map_or(to_tti, |first| first.0.min(to_tti));
                     self.mark(MarkKind::Wait, from_tti, first, 0);
                 }
-                if transfer.failed {
+                if transfer.failed && !before.is_some_and(|one| one.failed) {
                     self.mark(MarkKind::Failed, to_tti, to_tti, 0);
                 }
             }

@@ -18,17 +18,20 @@ fn path(transfer: &AppTransfer) -> Option<&str> {
     url.split('?').next()
 }
 
-/// Whether another log describes the same request: one that ended then, to a millisecond, with its path,
-/// or without one, with its start. Each describes one.
-pub(super) fn is_logged(transfer: &AppTransfer, others: &mut Logged<'_>) -> bool {
+/// The same request in another log: one that ended then, to a millisecond, with its path, or without one,
+/// with its start. Each describes one.
+pub(super) fn take_logged<'a>(
+    transfer: &AppTransfer,
+    others: &mut Logged<'a>,
+) -> Option<&'a AppTransfer> {
     let (end, own) = (end_ms(transfer), path(transfer));
     let same = |other: &&AppTransfer| match own.zip(path(other)) {
         Some((own, other)) => own == other,
         None => transfer.start_ns.abs_diff(other.start_ns) <= 1_000_000,
     };
-    others.range_mut(end - 1..=end + 1).any(|(_, at)| {
-        let found = at.iter().position(same);
-        found.map(|found| at.swap_remove(found)).is_some()
+    others.range_mut(end - 1..=end + 1).find_map(|(_, at)| {
+        let found = at.iter().position(same)?;
+        Some(at.swap_remove(found))
     })
 }
 
@@ -45,7 +48,9 @@ mod tests {
         let one = request(855, 983, "/page/0/10?bytes=81500");
         let mut others = Logged::from([(983, vec![&one])]);
         let in_har = request(790, 983, "http://server.example/page/0/10");
-        assert!(!is_logged(&request(790, 983, "http://server.example/page/0/11"), &mut others));
-        assert!(is_logged(&in_har, &mut others) && !is_logged(&in_har, &mut others));
+        let other = request(790, 983, "http://server.example/page/0/11");
+        assert_eq!(take_logged(&other, &mut others), None);
+        assert_eq!(take_logged(&in_har, &mut others), Some(&one));
+        assert_eq!(take_logged(&in_har, &mut others), None);
     }
 }

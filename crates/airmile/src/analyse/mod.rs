@@ -14,6 +14,7 @@ mod explained;
 pub mod inspect;
 pub mod lanes;
 mod logged;
+mod missing;
 mod one_leg;
 pub mod page;
 pub mod player;

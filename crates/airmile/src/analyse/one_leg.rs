@@ -63,11 +63,8 @@ pub(super) fn missing(unread: Rat) -> Missing {
         Rat::Nr => ("NR", "enable NR5G MAC PDSCH Status (0xB887) and Stats (0xB888)"),
         Rat::Lte => ("LTE", "enable LTE_MAC_DL_Transport_Block (0xB063)"),
     };
-    Missing {
-        kind: MissingKind::Radio,
-        what: format!("the blocks of the {leg} leg: a split bearer's data may wait on either leg"),
-        how_to_capture: how.to_owned(),
-    }
+    let what = format!("the blocks of the {leg} leg: a split bearer's data may wait on either leg");
+    Missing::new(MissingKind::Radio, what, how)
 }
 
 #[cfg(test)]

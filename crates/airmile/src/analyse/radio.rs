@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use airmile_decode::diag::Tagged;
 use airmile_model::{Burst, TransferFinding, VerdictThresholds, cut_url};
-use airmile_radio::burst::{BurstOptions, EvidenceChoice};
+use airmile_radio::burst::BurstOptions;
 use airmile_radio::detect::DetectOptions;
 use airmile_radio::evidence::EvidenceCounts;
 use airmile_radio::load::LoadEstimate;
@@ -16,6 +16,8 @@ use serde::Serialize;
 
 use super::application::{Lookup, limit, note_limits};
 use super::explained::{findings_of_detected, findings_of_given, findings_of_groups, is_chatter};
+pub(super) use super::missing::missing;
+pub use super::missing::{Missing, MissingKind};
 use super::one_leg;
 use super::silent::Silent;
 use super::subscription::{Keep, ServingCell, SubscriptionAnalysis, SubscriptionFindings};
@@ -156,41 +158,6 @@ pub struct SmallReport {
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-}
-
-/// A kind of missing evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MissingKind {
-    /// Records of the radio.
-    Radio,
-    /// Start and end of transfers.
-    Transfers,
-    /// Packets.
-    Packets,
-    /// The alignment of clocks.
-    Clock,
-    /// Details of an application's log.
-    Application,
-    /// A readable file.
-    File,
-}
-
-/// Evidence that the inputs lack.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Missing {
-    /// Its kind.
-    pub kind: MissingKind,
-    /// What is missing.
-    pub what: String,
-    /// How to capture it.
-    pub how_to_capture: String,
-}
-
-impl Missing {
-    pub(super) fn is_of_uplink(&self) -> bool {
-        self.what.contains("uplink")
-    }
 }
 
 /// Runs the analysis.
@@ -412,89 +379,4 @@ pub(crate) fn report(
     let applications = loaded.applications;
     let whole_urls = false;
     RadioAnalysis { report, seen, together, silent, applications, alone: false, whole_urls }
-}
-
-/// What would improve the result.
-pub(super) fn missing(
-    counts: &EvidenceCounts,
-    choice: EvidenceChoice,
-    transfers_given: bool,
-) -> Vec<Missing> {
-    let mut out = Vec::new();
-    let mut add_of = |kind, what: &str, how: &str| {
-        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
-    };
-    let mut add = |what: &str, how: &str| add_of(MissingKind::Radio, what, how);
-    if counts.dl_blocks == 0 {
-        add(
-            "downlink allocations (0xB173 or 0xB126)",
-            "enable LTE_PHY_PDSCH_Stat_Indication and LTE_PHY_PDSCH_Packet in MobileInsight or \
-             QXDM, and log while the transfer runs",
-        );
-    } else if counts.dl_blocks_with_prb == 0 {
-        add(
-            "the PRBs of downlink assignments (0xB173 or 0xB126)",
-            "enable LTE_PHY_PDSCH_Stat_Indication or LTE_PHY_PDSCH_Packet",
-        );
-    }
-    let auto = choice == EvidenceChoice::Auto && !counts.is_nr();
-    if counts.is_nr() && counts.nr_counters == 0 && counts.dl_blocks_with_padding == 0 {
-        add(
-            "NR's padding counters (0xB888), which show which blocks left data queued",
-            "enable NR5G MAC PDSCH Stats (0xB888) with 0xB887",
-        );
-    }
-    // On a signalling bearer they are logged: no data passed on one that has any.
-    let polls = counts.dl_pdus_with_poll + counts.dl_signalling_pdus;
-    if counts.dl_blocks > 2 * counts.dl_um_pdus && polls == 0 && auto {
-        add(
-            "RLC poll bits (0xB082), the standard's own mark of an emptied buffer",
-            "enable LTE_RLC_DL_AM_All_PDU",
-        );
-    }
-    if counts.dl_blocks > 0 && counts.dl_blocks_with_padding == 0 && auto {
-        add(
-            "MAC padding (0xB063), which marks a block larger than the queue",
-            "enable LTE_MAC_DL_Transport_Block",
-        );
-    }
-    if counts.dl_blocks_with_harq * 2 < counts.dl_blocks && !counts.is_nr() {
-        add(
-            "HARQ process and new-data indicator of blocks (0xB173)",
-            "enable LTE_PHY_PDSCH_Stat_Indication; without it retransmissions look like data",
-        );
-    }
-    let has_buffer = counts.buffer_samples + counts.bsr_reports > 0;
-    match (counts.ul_blocks > 0, has_buffer) {
-        (true, true) if counts.is_nr() || counts.buffer_samples > 0 => {}
-        (true, true) => add(
-            "samples of the phone's uplink buffer (0xB066), which show what uploads waited for",
-            "enable LTE_MAC_UL_Buffer_Status_Internal",
-        ),
-        _ if counts.is_nr() => add(
-            "the uplink's blocks with buffer status reports (0xB872), for a verdict on uploads",
-            "enable NR5G L2 UL TB (0xB872)",
-        ),
-        (_, false) => add(
-            "the phone's uplink buffer (0xB066 or 0xB064)",
-            "enable LTE_MAC_UL_Buffer_Status_Internal",
-        ),
-        (false, true) => add(
-            "the uplink's blocks (0xB139 or 0xB064), for a verdict on uploads",
-            "enable LTE_PHY_PUSCH_Tx_Report",
-        ),
-    }
-    if counts.measurements == 0 && !counts.is_nr() {
-        add("signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");
-    }
-    if !transfers_given {
-        add_of(
-            MissingKind::Transfers,
-            "when the application's transfers started and ended",
-            "pass --transfers FILE with id,start_us,end_us,bytes; without it transfers are \
-             activity split at pauses, and the time before the first and after the last block is \
-             unknown",
-        );
-    }
-    out
 }

@@ -23,10 +23,9 @@ pub(super) fn advise<'a>(
     let mentioned: Vec<String> = missing.iter().map(|item| item.how_to_capture.clone()).collect();
     let rest = unread.into_iter().filter(|row| row.version.is_some());
     let rest = rest.filter(|row| !mentioned.contains(&advice(row)));
-    missing.extend(rest.map(|row| Missing {
-        kind: MissingKind::Radio,
-        what: format!("what {} of {} ({}) hold", records(row.count), row.code, row.name),
-        how_to_capture: advice(row),
+    missing.extend(rest.map(|row| {
+        let what = format!("what {} of {} ({}) hold", records(row.count), row.code, row.name);
+        Missing::new(MissingKind::Radio, what, advice(row))
     }));
 }
 
@@ -69,8 +68,7 @@ mod tests {
     }
 
     fn enable(what: &str) -> Missing {
-        let how_to_capture = "enable LTE_MAC_DL_Transport_Block".to_owned();
-        Missing { kind: MissingKind::Radio, what: what.to_owned(), how_to_capture }
+        Missing::new(MissingKind::Radio, what, "enable LTE_MAC_DL_Transport_Block")
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub struct LiveBurst {
     pub end_us: Option<i64>,
     /// Throughput time in ms.
     pub duration_ms: f64,
-    /// Mean rate in bit/s, the TTI that empties the queue included.
+    /// Mean rate in bit/s while data waited: bytes and time without those of the last TTI.
     pub rate_bps: f64,
     /// The burst.
     #[serde(flatten)]

@@ -23,7 +23,7 @@ pub use application::Application;
 
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Input, Progress, comes_once};
-use airmile_io::one_phone::{check_follows, check_one_phone};
+use airmile_io::one_phone::{check_follows, check_one_phone, warn_of_pauses};
 use airmile_io::radio_tables::{self, Opened};
 use airmile_io::recognise::Kind;
 use airmile_io::{FileReport, MessageRow};
@@ -296,10 +296,9 @@ impl Session {
     /// Reads modem logs ([`Self::of_logs`]): their bytes go to `bytes`.
     pub(crate) fn read_log_bytes(self, bytes: &mut dyn FnMut(LogBytes<'_>)) -> Result<Loaded> {
         let files = read_logs(self.opened, self.experimental, &mut |_| (), bytes)?;
-        Ok(Loaded {
-            files: files.into_iter().map(|(_, report)| report).collect(),
-            ..Loaded::default()
-        })
+        let mut files: Vec<_> = files.into_iter().map(|(_, report)| report).collect();
+        warn_of_pauses(files.iter_mut());
+        Ok(Loaded { files, ..Loaded::default() })
     }
 }
 
@@ -374,19 +373,13 @@ fn read_opened(
                 .into(),
         ));
     }
-    for (order, report) in read_logs(logs, experimental, sink, &mut |_| ())? {
-        reports.insert(order, report);
-    }
-    for (order, report) in foreign::read_texts(texts, sink) {
-        reports.insert(order, report);
-    }
-    for (item, kind) in sniffed {
-        let (order, report) = foreign::read_sniffer(item, kind, rnti, sink);
-        reports.insert(order, report);
-    }
-    for (order, report) in radio_tables::read(grants, rlc, sink)? {
-        reports.insert(order, report);
-    }
+    let mut read = read_logs(logs, experimental, sink, &mut |_| ())?;
+    read.extend(foreign::read_texts(texts, sink));
+    let sniffed = sniffed.into_iter();
+    read.extend(sniffed.map(|(item, kind)| foreign::read_sniffer(item, kind, rnti, sink)));
+    read.extend(radio_tables::read(grants, rlc, sink)?);
+    warn_of_pauses(read.iter_mut().map(|(_, report)| report));
+    reports.extend(read);
     Ok(())
 }
 

@@ -69,7 +69,7 @@ fn shared(dir: Direction, demand: f64, without: Option<Without>, duration_ms: f6
          {idle:.0} % {idle_was}. Fix {other} first",
         link(dir)
     );
-    if let Some(without) = without {
+    if let Some(without) = without.filter(|without| is_saving(without, duration_ms)) {
         out.push_str(&format!(
             ": with data always queued it would have taken {} instead of {}, and only a faster link \
              makes it shorter",
@@ -86,22 +86,26 @@ const MAX_REMAINING: f64 = 0.98;
 /// What a transfer would have taken without a cause; without captures, with data always queued.
 pub(crate) fn saving(cause: Option<Cause>, without: Without, duration_ms: f64) -> Option<String> {
     let took = format!("it would have taken {} instead of {}", about(without), time(duration_ms));
-    let Some(cause) = cause else {
-        return Some(format!("with data always queued, {took}"));
-    };
-    (without.ms <= MAX_REMAINING * duration_ms)
-        .then(|| format!("without the cause {cause}, {took}"))
+    is_saving(&without, duration_ms).then(|| match cause {
+        Some(cause) => format!("without the cause {cause}, {took}"),
+        None => format!("with data always queued, {took}"),
+    })
 }
 
-/// An estimated duration and its bounds, of two digits.
+fn is_saving(without: &Without, duration_ms: f64) -> bool {
+    without.ms <= MAX_REMAINING * duration_ms
+}
+
+/// An estimated duration, of two digits, and its bounds in the same unit.
 fn about(without: Without) -> String {
     let Without { ms, low_ms, high_ms } = without;
-    let (scale, unit) = if high_ms >= 995.0 { (1e3, "s") } else { (1.0, "ms") };
+    let (scale, unit) = if ms >= 995.0 { (1e3, "s") } else { (1.0, "ms") };
     let round = |ms: f64| {
         let value = ms / scale;
         let step = 10_f64.powf(value.max(1.0).log10().floor() - 1.0).max(0.1);
         let value = (value / step).round() * step;
-        if step < 1.0 && unit == "s" { format!("{value:.1}") } else { format!("{value:.0}") }
+        let decimals = usize::from(step < 1.0 && unit == "s" && value > 0.0);
+        format!("{value:.decimals$}")
     };
     format!("about {} {unit} ({} to {} {unit})", round(ms), round(low_ms), round(high_ms))
 }
@@ -112,6 +116,17 @@ fn an_estimate_has_its_bounds() {
     assert_eq!(of(1_792.0, 353.0, 3_312.0), "about 1.8 s (0.4 to 3.3 s)");
     assert_eq!(of(26.4, 0.0, 128.0), "about 26 ms (0 to 130 ms)");
     assert_eq!(of(31_980.0, 30_400.0, 142_226.0), "about 32 s (30 to 140 s)");
+    assert_eq!(of(20.0, 0.0, 1_040.0), "about 20 ms (0 to 1000 ms)");
+    assert_eq!(of(1_100.0, 0.0, 2_200.0), "about 1.1 s (0 to 2.2 s)");
+}
+
+#[test]
+fn what_is_as_long_saves_nothing() {
+    let without = |ms| Without { ms, low_ms: 1_800.0, high_ms: 2_400.0 };
+    assert_eq!(saving(None, without(2_390.0), 2_400.0), None);
+    assert!(saving(None, without(2_000.0), 2_400.0).is_some());
+    let shared = |ms| shared(Direction::Dl, 0.8, Some(without(ms)), 2_400.0);
+    assert!(!shared(2_390.0).contains("instead") && shared(2_000.0).contains("instead"));
 }
 
 /// Where the same files show the losses.

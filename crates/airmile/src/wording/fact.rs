@@ -39,7 +39,9 @@ pub(crate) fn fact(kind: &FactKind) -> String {
         FactKind::Link(LinkRate { bps, from }) => {
             let from = match from {
                 LinkRateSource::Bursts => "what it carried while data waited (rate inside bursts)",
-                LinkRateSource::Limited => "what it carried while data waited for capacity",
+                LinkRateSource::Limited => {
+                    "its bytes over the time in which data waited for capacity"
+                }
                 LinkRateSource::Capacity => {
                     "the cell's capacity for the phone by its load, own PRBs and free ones"
                 }

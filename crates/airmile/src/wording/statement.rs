@@ -46,7 +46,11 @@ fn statement(statement: &Statement) -> String {
             out
         }
         Statement::Unjudged { dir, n } => {
-            format!("No verdict on {}: evidence is missing.", transfers_of(*dir, *n))
+            let what = if *dir == Direction::Dl { "download" } else { "upload" };
+            match n {
+                1 => format!("No verdict on the {what}: its evidence says why."),
+                _ => format!("No verdict on the {n} {what}s: their evidence says why."),
+            }
         }
         Statement::Unjoined(says) => format!("The captures were not used: {says}."),
         Statement::FewApart { apart, n } => format!(

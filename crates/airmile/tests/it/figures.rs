@@ -4,9 +4,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use airmile::model::{Direction, Verdict};
-use airmile::{Exports, Inputs, MarkKind, Progress, RadioOptions, Subject, export, report};
+use airmile::{
+    Diagnosis, Exports, Inputs, MarkKind, Progress, RadioOptions, Subject, TransferDiagnosis,
+    export, report,
+};
 
-use crate::common::{diagnosis_of, library_run};
+use crate::common::{diagnosis_of, library_run, scenario_run};
 
 /// The rows of a truth table, by TTI.
 fn rows(run: &Path, name: &str) -> Vec<(i64, Vec<String>)> {
@@ -76,14 +79,15 @@ fn files(run: &Path, names: &[&str]) -> Inputs {
 fn requests_of_two_logs_are_counted_once() {
     let dir = tempfile::tempdir().unwrap();
     let run = library_run("page", dir.path());
-    let requests = |names: &[&str]| {
+    let marks = |names: &[&str]| {
         let report =
             report(&files(&run, names), &RadioOptions::default(), &Progress::default()).unwrap();
-        report.lanes.marks.iter().filter(|mark| mark.kind == MarkKind::Request).count()
+        let of = |kind| report.lanes.marks.iter().filter(|mark| mark.kind == kind).count();
+        [MarkKind::Request, MarkKind::Wait].map(of)
     };
     let both = ["modem.mi2log", "transfers.csv", "app.jsonl", "page.har"];
-    assert_eq!(requests(&both[..3]), 12);
-    assert_eq!(requests(&both), 12);
+    assert_eq!(marks(&both[..3]), [12, 12]);
+    assert_eq!(marks(&both), [12, 12]);
 }
 
 #[test]
@@ -93,6 +97,65 @@ fn both_directions_are_in_the_headline() {
     for part in ["of the download", "The uplink was the bottleneck", "of the upload"] {
         assert!(answer.session.says.contains(part), "{part}: {}", answer.session.says);
     }
+}
+
+/// A table of blocks, by the names of its columns and its rows.
+fn diagnosis_of_table(columns: &str, rows: impl Iterator<Item = String>) -> Diagnosis {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("grants.csv");
+    let rows: Vec<String> = std::iter::once(columns.to_owned()).chain(rows).collect();
+    std::fs::write(&table, rows.join("\n")).unwrap();
+    diagnosis_of(&[table])
+}
+
+/// The buffer of the larger upload was not logged.
+#[test]
+fn a_judged_direction_is_in_the_headline_beside_a_larger_unjudged_one() {
+    let rows = (0..2_000).map(|tti| format!("{tti},dl,48,50,1000,0\n{tti},ul,40,50,3000,"));
+    let answer = diagnosis_of_table("tti,dir,n_prb,n_prb_cell,tbs_bytes,padding_bytes", rows);
+    let says = &answer.session.says;
+    assert!(
+        says.starts_with("No verdict on the upload: its evidence says why. The downlink was"),
+        "{says}"
+    );
+    assert_eq!(answer.session.verdict, Verdict::Unknown);
+}
+
+/// The rate of the link in a transfer's evidence, in Mbit/s.
+fn link_mbps(one: &TransferDiagnosis) -> f64 {
+    let mut texts = one.evidence.iter().map(|item| item.what.as_str());
+    let rate = texts.find_map(|text| text.strip_prefix("the link's rate ")).unwrap();
+    rate.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// 10 MHz and 20 MHz with two layers of 64QAM carry more than the first cell alone could.
+#[test]
+fn a_measured_rate_is_not_cut_to_that_of_one_cell() {
+    let rows = (0..2_000).map(|tti| {
+        let padding = if tti == 1_999 { 9_000 } else { 0 };
+        format!("{tti},dl,0,50,50,9172,{padding}\n{tti},dl,1,100,100,18844,{padding}")
+    });
+    let answer = diagnosis_of_table("tti,dir,cell,n_prb,n_prb_cell,tbs_bytes,padding_bytes", rows);
+    let found = link_mbps(&answer.transfers[0]);
+    assert!((found - 224.1).abs() < 0.5, "{found}: {:?}", answer.transfers[0].evidence);
+}
+
+/// A short queue waits for grants most of the time: what the cell could carry was seen during a small part.
+#[test]
+fn the_rate_of_an_uploads_link_is_not_that_of_all_its_bytes_in_a_part_of_its_time() {
+    let line = "duration_ms = 60000\n[cell]\nn_prb = 50\n[link]\nul_snr_mean_db = 18.0\n[uplink]\n\
+        max_prb = 40\n[core]\nrtt_ms = 20\n[core.up.limit]\nrate_bps = 2400000\nqueue_bytes = 150000\n\
+        [phone_tcp]\ncontrol = { name = \"bbr3\" }\n[[apps]]\nname = \"up\"\nstart_ms = 300\n\
+        workload = { kind = \"upload\", bytes = 4000000 }\n";
+    let dir = tempfile::tempdir().unwrap();
+    let run = scenario_run(line, dir.path());
+    let answer = diagnosis_of(&[run.join("modem.mi2log"), run.join("transfers.csv")]);
+    let one = &answer.transfers[0];
+    let found = link_mbps(one);
+    let capacity = rows(&run, "capacity.csv").into_iter().filter(|(_, row)| row[0] == "ul");
+    let bytes: Vec<f64> = capacity.map(|(_, row)| row[2].parse().unwrap()).collect();
+    let truth = bytes.iter().sum::<f64>() * 8e3 / bytes.len() as f64 / 1e6;
+    assert!((0.8..1.25).contains(&(found / truth)), "{found} for {truth}: {:?}", one.evidence);
 }
 
 /// The page of `radio` has the verdict that `radio` prints, without the captures' causes.

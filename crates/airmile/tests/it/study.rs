@@ -152,6 +152,20 @@ fn each_figure_is_drawn_or_says_why_not() {
 }
 
 /// A headline names an undesired slow start if the sender's timer expired, and not by R_ss.
+/// What a server had in flight is in its own capture, and not in the phone's.
+#[test]
+fn figures_of_a_sender_are_from_its_own_capture() {
+    let dir = tempfile::tempdir().unwrap();
+    airmile_lab::run_scenario("busy-file", None, dir.path()).unwrap();
+    for (name, is_shown) in [("phone.pcapng", false), ("server.pcapng", true)] {
+        let study = run(&dir.path().join(name), &[]).unwrap();
+        let in_flight = study.figures.iter().find(|figure| figure.number == 13).unwrap();
+        assert_eq!(study.headline.at_phone.is_none(), is_shown, "{name}");
+        assert_eq!(in_flight.plot.is_some(), is_shown, "{name}: {:?}", in_flight.missing);
+        assert_eq!(study.packets.curves.contains_key("flight_bytes"), is_shown, "{name}");
+    }
+}
+
 #[test]
 fn undesired_slow_starts_are_those_of_timers() {
     let dir = tempfile::tempdir().unwrap();

@@ -86,6 +86,10 @@ fn a_capture_at_the_phone_has_no_figures_of_the_sender() {
     let overview = Overview::default();
     let says = sentence(&summary, &overview, &[], true);
     assert!(!says.contains("Nothing stands out"), "{says}");
+    // Of an upload, the sender is the phone.
+    let mut upload = Overview::default();
+    (upload.up.bytes, upload.up.segments) = (50_000_000, 40_000);
+    assert!(sentence(&summary, &upload, &[], true).starts_with("Nothing stands out"));
     let mut figures = crate::compare::compare(&summary, None);
     let of = |figures: &[crate::compare::Compared]| {
         let window = figures.iter().find(|one| one.what.starts_with("downlink flows with a full"));
@@ -94,4 +98,6 @@ fn a_capture_at_the_phone_has_no_figures_of_the_sender() {
     assert_eq!(of(&figures), Some(0.0));
     crate::compare::hide_senders(&mut figures);
     assert_eq!(of(&figures), None);
+    let is_hidden = |name: &&str| figures.iter().any(|one| one.what == *name && one.here.is_none());
+    assert!(crate::compare::OF_SENDER.iter().all(is_hidden), "{figures:?}");
 }

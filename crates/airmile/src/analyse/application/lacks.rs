@@ -11,7 +11,7 @@ use airmile_io::plural;
 pub(in super::super) fn missing() -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |kind, what: &str, how: &str| {
-        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
+        out.push(Missing::new(kind, what, how));
     };
     add(
         MissingKind::Radio,
@@ -73,8 +73,7 @@ pub(in super::super) fn lacks(application: &Application) -> Vec<Missing> {
     let scale = application.log.scale;
     let mut out = Vec::new();
     let kind = MissingKind::Application;
-    let mut add =
-        |what: String, how: &str| out.push(Missing { kind, what, how_to_capture: how.to_owned() });
+    let mut add = |what: String, how: &str| out.push(Missing::new(kind, what, how));
     if scale.base == TimeBase::Unplaced {
         add(
             format!("{}: its time of day", application.path),

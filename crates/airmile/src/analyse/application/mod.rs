@@ -150,12 +150,13 @@ pub(super) fn own_transfers(
 pub(super) fn unaligned(answer: &RadioAnalysis, clocks: &[ClockReport]) -> Option<Missing> {
     let aligned = clocks.iter().any(|c| c.file == TRANSFERS && c.offset_ms.is_some());
     let given = answer.applications.iter().any(|one| one.gave_transfers);
-    (given && !aligned).then(|| Missing {
-        kind: MissingKind::Clock,
-        what: "the offset of the application's clock from the modem's".to_owned(),
-        how_to_capture: "the same clock is assumed: let the phone set its \
-                         clock by the network before it logs, or log a larger download"
-            .to_owned(),
+    (given && !aligned).then(|| {
+        Missing::new(
+            MissingKind::Clock,
+            "the offset of the application's clock from the modem's",
+            "the same clock is assumed: let the phone set its clock by the network before it logs, or \
+             log a larger download",
+        )
     })
 }
 

@@ -117,14 +117,12 @@ pub(super) fn to_gather(phone: &CapturedPhone, judged: &[Judged], has_server: bo
 
 /// An application's log that may be of another run than the capture.
 pub(in super::super) fn another_run(doubt: &str) -> Missing {
-    Missing {
-        kind: MissingKind::Clock,
-        what: doubt.to_owned(),
-        how_to_capture:
-            "give a log and a capture of the same run, or each of them alone; let both \
-                         clocks be set by the network, and start the capture first"
-                .to_owned(),
-    }
+    Missing::new(
+        MissingKind::Clock,
+        doubt,
+        "give a log and a capture of the same run, or each of them alone; let both clocks be set by \
+         the network, and start the capture first",
+    )
 }
 
 /// Packets of one direction that a capture lacks, and how to get them.
@@ -163,7 +161,7 @@ pub(in super::super) fn missing(
 ) -> Vec<Missing> {
     let mut out = Vec::new();
     let mut add = |kind: MissingKind, what: &str, how: &str| {
-        out.push(Missing { kind, what: what.to_owned(), how_to_capture: how.to_owned() });
+        out.push(Missing::new(kind, what, how));
     };
     let place = phone.map_or(CaptureSite::Unknown, |phone| phone.place);
     if matches!(place, CaptureSite::Server | CaptureSite::Between) {

@@ -33,7 +33,7 @@ impl Look {
 }
 
 fn packets(what: &str, how: &str) -> Missing {
-    Missing { kind: MissingKind::Packets, what: what.to_owned(), how_to_capture: how.to_owned() }
+    Missing::new(MissingKind::Packets, what, how)
 }
 
 /// Inspects a capture: what `diagnose` can answer from it.

@@ -22,43 +22,32 @@ const MIN_BURST_TTIS: f64 = 10.0;
 const MAX_LAYERS: f64 = 4.0;
 
 /// The link's rate: what it carried while data waited long enough; else the cell's free capacity, or
-/// what all of its PRBs would have carried at this phone's efficiency. At most the cell's peak rate.
-/// Of the uplink, what it carried while data waited for capacity.
+/// what all of its PRBs would have carried at this phone's efficiency.
+/// Of the uplink, see [`uplink_rate`].
 pub(in super::super) fn link_rate(
     finding: &TransferFinding,
     (usage, seen): (&Usage, Option<&TransferTrace>),
     report: &RadioReport,
 ) -> Option<LinkRate> {
-    let bursts = finding.burst_throughput_bps;
+    let of = |from| move |bps| LinkRate { bps, from };
+    let bursts = finding.burst_throughput_bps.map(of(LinkRateSource::Bursts));
     if finding.dir == Direction::Ul {
-        let [limited_ms, _, either_ms] = finding.counted_ms()?;
-        let of_waiting = LinkRate { bps: bursts?, from: LinkRateSource::Bursts };
-        let is_known = limited_ms > 0.0 && either_ms <= MOST_UNGAUGED * finding.duration_ms;
-        let waited_ms = finding.throughput_time_ms.filter(|ms| is_known && *ms > limited_ms);
-        return Some(waited_ms.map_or(of_waiting, |waited_ms| LinkRate {
-            bps: of_waiting.bps * waited_ms / limited_ms,
-            from: LinkRateSource::Limited,
-        }));
+        return uplink_rate(finding, usage, report);
     }
+    let capacity = capacity_bps(finding, (usage, seen), report).map(of(LinkRateSource::Capacity));
     let (n, ttis) = match seen.and_then(|seen| seen.bursts.as_ref()) {
-        Some(bursts) => (bursts.count as f64, bursts.n_tti as f64),
+        Some(bursts) => (bursts.count as f64, bursts.inside_until(finding.end_tti) as f64),
         None => bursts_within(finding, Direction::Dl, report).fold((0.0, 0.0), |(n, ttis), b| {
             let from = b.start_tti.max(finding.start_tti);
             (n + 1.0, ttis + b.end_tti.min(finding.end_tti).since(from) as f64)
         }),
     };
-    let long = are_long(n, ttis, report.tti_ms);
-    let of = |from| move |bps| LinkRate { bps, from };
-    let bursts = bursts.map(of(LinkRateSource::Bursts));
-    let capacity = capacity_bps(finding, seen, report).map(of(LinkRateSource::Capacity));
-    let found = match long {
+    match are_long(n, ttis, report.tti_ms) {
         true => bursts.into_iter().chain(capacity).max_by(|a, b| a.bps.total_cmp(&b.bps)),
         false => capacity
-            .or_else(|| with_all_prbs_bps(finding, usage).map(of(LinkRateSource::Prbs)))
+            .or_else(|| with_all_prbs_bps(finding, usage, report).map(of(LinkRateSource::Prbs)))
             .or(bursts),
-    };
-    let peak = peak_bps(report).unwrap_or(f64::MAX);
-    found.map(|rate| LinkRate { bps: rate.bps.min(peak), ..rate })
+    }
 }
 
 /// Whether bursts, their number and TTIs, show the link's rate.
@@ -74,8 +63,25 @@ pub(in super::super) fn long_bursts_bps(
     tti_ms: f64,
 ) -> Option<f64> {
     let bursts = seen.bursts.as_ref()?;
-    let is_long = are_long(bursts.count as f64, bursts.n_tti as f64, tti_ms);
+    let n_tti = bursts.inside_until(finding.end_tti);
+    let is_long = are_long(bursts.count as f64, n_tti as f64, tti_ms);
     finding.burst_throughput_bps.filter(|_| is_long)
+}
+
+/// The rate of an upload's link: what it carried while data waited, or, if that was for a grant alone for a part,
+/// the bytes over the rest, which left without it; from half of the time on, too many did, and it is that of
+/// all PRBs.
+fn uplink_rate(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<LinkRate> {
+    let [limited_ms, _, either_ms] = finding.counted_ms()?;
+    let (bps, waited_ms) = (finding.burst_throughput_bps?, finding.throughput_time_ms?);
+    if limited_ms >= waited_ms || either_ms > MOST_UNGAUGED * finding.duration_ms {
+        return Some(LinkRate { bps, from: LinkRateSource::Bursts });
+    }
+    if 2.0 * limited_ms >= waited_ms {
+        return Some(LinkRate { bps: bps * waited_ms / limited_ms, from: LinkRateSource::Limited });
+    }
+    let bps = with_all_prbs_bps(finding, usage, report)?;
+    Some(LinkRate { bps, from: LinkRateSource::Prbs })
 }
 
 /// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.
@@ -84,42 +90,55 @@ pub(super) fn fastest_bps(
     (usage, seen): (&Usage, Option<&TransferTrace>),
     report: &RadioReport,
 ) -> Option<f64> {
-    let found = capacity_bps(finding, seen, report).or_else(|| with_all_prbs_bps(finding, usage));
-    let peak = peak_bps(report);
-    found.map(|bps| peak.map_or(bps, |peak| bps.min(peak)))
+    capacity_bps(finding, (usage, seen), report)
+        .or_else(|| with_all_prbs_bps(finding, usage, report))
 }
 
-/// The rate of all PRBs of the cell at this phone's efficiency.
-fn with_all_prbs_bps(finding: &TransferFinding, usage: &Usage) -> Option<f64> {
-    let held_ms = usage.prb_share? * finding.duration_ms;
-    let bits = finding.bytes? as f64 * 8.0 * HEADERS;
-    (held_ms > 0.0).then(|| bits * 1e3 / held_ms)
-}
-
-/// The cell's peak rate: the best MCS on all PRBs and layers (TS 36.213, tables 7.1.7.1-1 and
-/// 7.1.7.2.1-1).
-fn peak_bps(report: &RadioReport) -> Option<f64> {
-    let i_tbs = mcs_entry(McsTable::Pdsch64Qam, BEST_MCS)?.i_tbs?;
-    let bits = tbs_bits(i_tbs, report.n_prb_cell?)?;
-    Some(f64::from(bits) * MAX_LAYERS * 1e3 / report.tti_ms)
-}
-
-/// Mean capacity of the cell for this phone in the windows of a transfer: its own PRBs and free
-/// ones (CLAW, section 4.2). `seen` has it without the report's list, which is not always kept.
-fn capacity_bps(
+/// The rate of all PRBs of the cells at this phone's efficiency.
+fn with_all_prbs_bps(
     finding: &TransferFinding,
-    seen: Option<&TransferTrace>,
+    usage: &Usage,
     report: &RadioReport,
 ) -> Option<f64> {
+    let held_ms = usage.prb_share? * finding.duration_ms;
+    let bits = finding.bytes? as f64 * 8.0 * HEADERS;
+    let peak = peak_bps(finding, usage, report).unwrap_or(f64::MAX);
+    (held_ms > 0.0).then(|| (bits * 1e3 / held_ms).min(peak))
+}
+
+/// The peak rate of the phone's cells during the transfer, of LTE: the best MCS on all PRBs and layers (TS
+/// 36.213, tables 7.1.7.1-1A and 7.1.7.2.1-1).
+fn peak_bps(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<f64> {
+    let i_tbs = mcs_entry(McsTable::Pdsch256Qam, BEST_256QAM_MCS)?.i_tbs?;
+    let bits_per_prb = f64::from(tbs_bits(i_tbs, WIDEST_PRB)?) / f64::from(WIDEST_PRB);
+    let n_tti = finding.end_tti.since(finding.start_tti) as f64;
+    let share =
+        usage.prb_share.filter(|share| *share > 0.0 && report.evidence_counts.nr_blocks == 0)?;
+    let n_prb = usage.n_prb as f64 / (share * n_tti);
+    Some(n_prb * bits_per_prb * MAX_LAYERS * 1e3 / report.tti_ms)
+}
+
+/// Mean capacity of the phone's only cell for it in the windows of a transfer: its own PRBs and free
+/// ones (CLAW, section 4.2), at most its peak rate. `seen` has it without the report's list, which is not
+/// always kept.
+fn capacity_bps(
+    finding: &TransferFinding,
+    (usage, seen): (&Usage, Option<&TransferTrace>),
+    report: &RadioReport,
+) -> Option<f64> {
+    if usage.cells > 1 {
+        return None;
+    }
+    let peak = peak_bps(finding, usage, report).unwrap_or(f64::MAX);
     if let Some(seen) = seen {
-        return seen.others.capacity_bps();
+        return seen.others.capacity_bps().map(|bps| bps.min(peak));
     }
     let inside = |tti: i64| tti >= finding.start_tti.0 && tti < finding.end_tti.0;
     let windows = report.cell_load.iter().filter(|window| inside(window.tti));
     let (n, sum) = windows
         .filter_map(|window| window.capacity_bps)
         .fold((0_u32, 0.0), |(n, sum), bps| (n + 1, sum + bps));
-    (n > 0).then(|| sum / f64::from(n))
+    (n > 0).then(|| (sum / f64::from(n)).min(peak))
 }
 
 /// Other users' share of the PRBs while this phone's data waited: all PRBs not its own, as a cell
@@ -156,5 +175,8 @@ pub(super) fn efficiency(
     (could > 0.0).then(|| (carried / could).clamp(0.01, 1.0))
 }
 
-/// The highest MCS with 64QAM (TS 36.213, table 7.1.7.1-1).
+/// The highest MCS with 64QAM, and with 256QAM (TS 36.213, tables 7.1.7.1-1 and 7.1.7.1-1A).
 const BEST_MCS: u8 = 28;
+const BEST_256QAM_MCS: u8 = 27;
+/// PRBs of 20 MHz (TS 36.101, table 5.6-1).
+const WIDEST_PRB: u16 = 100;

@@ -207,20 +207,18 @@ pub(super) const fn next_step(
 pub(super) fn missing(seen: &BTreeSet<&str>, verdict: CompareVerdict) -> Vec<Missing> {
     let mut missing = Vec::new();
     if !seen.contains("modem log") {
-        missing.push(Missing {
-            kind: MissingKind::Radio,
-            what: "link demand: whether the downlink limited them".to_owned(),
-            how_to_capture:
-                "log the modem while they run, and put the log into the run's directory".to_owned(),
-        });
+        missing.push(Missing::new(
+            MissingKind::Radio,
+            "link demand: whether the downlink limited them",
+            "log the modem while they run, and put the log into the run's directory",
+        ));
     }
     if !seen.contains("captures") && verdict == CompareVerdict::CannotTell {
-        missing.push(Missing {
-            kind: MissingKind::Packets,
-            what: "the start of transfers, packet by packet".to_owned(),
-            how_to_capture: "tcpdump -i any -s 128 -w RUN/phone.pcap tcp, while they run"
-                .to_owned(),
-        });
+        missing.push(Missing::new(
+            MissingKind::Packets,
+            "the start of transfers, packet by packet",
+            "tcpdump -i any -s 128 -w RUN/phone.pcap tcp, while they run",
+        ));
     }
     missing
 }

@@ -299,7 +299,8 @@ pub(crate) fn conclude(
             }
             (None, true) => application::judge(answer, &files),
             (None, false) => {
-                radio::judge(answer, aligned.wire.as_ref(), &aligned.clocks, thresholds)
+                let joined = (aligned.wire.as_ref(), aligned.unjoined.as_deref());
+                radio::judge(answer, joined, &aligned.clocks, thresholds)
             }
         };
     files.extend(aligned.unread);

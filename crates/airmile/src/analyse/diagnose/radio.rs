@@ -20,25 +20,25 @@ use super::join::{Judgement, RadioSide, SessionJudgement, SharesMs, Sides, join}
 use crate::fact::{Advice, Fact, FactKind, LinkRate, Statement, Without};
 use airmile_radio::watch::Others;
 
-/// Judges transfers by the radio, with captures and application logs in addition.
+/// Judges transfers by the radio, with application logs and captures in addition, or why captures are
+/// not joined with it.
 pub(super) fn judge(
     answer: &RadioAnalysis,
-    wire: Option<&Wire>,
+    (wire, unjoined): (Option<&Wire>, Option<&str>),
     clocks: &[ClockReport],
     thresholds: &VerdictThresholds,
 ) -> Judgement {
     let RadioAnalysis { report, seen, .. } = answer;
     let logs = answer.lookups();
     let splits = wire.map(|wire| causes::splits(answer, wire)).unwrap_or_default();
-    let unjoined = clocks.iter().find(|clock| clock.is_apart_from_log());
     let found = report.transfers.iter().zip(&report.usage).zip(seen).enumerate();
     let transfers = found.map(|(at, ((finding, usage), seen))| {
         let split = splits.get(at).and_then(Option::as_ref);
         let measures = Measures::from(finding);
         let mut radio = side(finding, (usage, seen), report, wire, thresholds);
-        if let (Verdict::NotRadio, Some(clock)) = (finding.verdict, unjoined) {
+        if let (Verdict::NotRadio, Some(why)) = (finding.verdict, unjoined) {
             let what = "join the capture with the log, to see what the sender waited for".into();
-            radio.advice = Advice::Gather { what, how: clock.says.clone() };
+            radio.advice = Advice::Gather { what, how: why.to_owned() };
         }
         let sides = Sides {
             radio: Some(radio),
@@ -51,14 +51,12 @@ pub(super) fn judge(
     let transfers = transfers.collect();
     let mut session = session(answer, thresholds);
     let mut missing = report.missing.clone();
-    if let Some(clock) = unjoined {
-        session.statements.push(Statement::Unjoined(clock.says.clone()));
-    }
+    session.statements.extend(unjoined.map(|why| Statement::Unjoined(why.to_owned())));
     if let Some(wire) = wire {
         causes::name_of_session(&mut session, &splits, answer, wire);
         missing.retain(|missing| missing.kind != MissingKind::Packets);
     }
-    session.statements.extend(other_direction(answer, session.dir, thresholds));
+    add_other_direction(&mut session, answer, thresholds);
     missing.extend(application::unaligned(answer, clocks));
     Judgement { session, transfers, transfers_from: report.transfers_from, missing }
 }
@@ -126,29 +124,36 @@ fn session(answer: &RadioAnalysis, thresholds: &VerdictThresholds) -> SessionJud
         let bytes: u64 = report.small.values().map(|s| s.bytes).sum();
         return unknown(Statement::OnlySmall { bytes });
     }
-    let dir = if carried(report, Direction::Ul) > carried(report, Direction::Dl) {
-        Direction::Ul
-    } else {
-        Direction::Dl
-    };
+    let [dir, _] = directions(report);
     of_direction(answer, dir, thresholds).unwrap_or_else(|| unknown(Statement::NoEvidence))
 }
 
-/// What is known of the transfers of the direction that a session's verdict is not of.
-fn other_direction(
+/// The direction that carried more, of which a session's verdict is, and the other one.
+fn directions(report: &RadioReport) -> [Direction; 2] {
+    match carried(report, Direction::Ul) > carried(report, Direction::Dl) {
+        true => [Direction::Ul, Direction::Dl],
+        false => [Direction::Dl, Direction::Ul],
+    }
+}
+
+/// Adds what is known of the transfers of the direction that a session's verdict is not of.
+fn add_other_direction(
+    session: &mut SessionJudgement,
     answer: &RadioAnalysis,
-    dir: Option<Direction>,
     thresholds: &VerdictThresholds,
-) -> Vec<Statement> {
-    let other = match dir {
-        Some(Direction::Dl) => Direction::Ul,
-        Some(Direction::Ul) => Direction::Dl,
-        None => return Vec::new(),
+) {
+    let [dir, other] = directions(&answer.report);
+    let unjudged = |dir| {
+        let n = answer.report.transfers.iter().filter(|one| one.dir == dir).count();
+        (n > 0).then_some(Statement::Unjudged { dir, n })
     };
-    match answer.report.transfers.iter().filter(|one| one.dir == other).count() {
-        0 => Vec::new(),
-        n => of_direction(answer, other, thresholds)
-            .map_or_else(|| vec![Statement::Unjudged { dir: other, n }], |one| one.statements),
+    match (of_direction(answer, other, thresholds), session.dir) {
+        (Some(judged), Some(_)) => session.statements.extend(judged.statements),
+        (Some(judged), None) => {
+            session.statements = unjudged(dir).into_iter().chain(judged.statements).collect();
+        }
+        (None, Some(_)) => session.statements.extend(unjudged(other)),
+        (None, None) => {}
     }
 }
 
@@ -352,7 +357,7 @@ fn advice(
         },
         Verdict::Mixed => Advice::Shared { dir, demand, without, duration_ms: finding.duration_ms },
         _ if finding.overlapped => Advice::RepeatAlone,
-        _ => match report.missing.iter().find(|one| dir == Direction::Dl || one.is_of_uplink()) {
+        _ => match report.missing.iter().find(|missing| missing.is_of(dir)) {
             Some(missing) if unread::is_version(missing) => {
                 Advice::Unread(missing.how_to_capture.clone())
             }

@@ -103,7 +103,7 @@ fn run(files: Vec<PathBuf>, transfers: Option<PathBuf>) -> (RadioReport, Diagnos
     let exports = Exports { perfetto: Some(path.clone()), ..Exports::default() };
     let options = RadioOptions::default();
     let (radio, diagnosis) =
-        export(&inputs, &options, &exports, Subject::Lists, &Progress::default()).unwrap();
+        export(&inputs, &options, &exports, Subject::Diagnosis, &Progress::default()).unwrap();
     (radio, diagnosis, show(&std::fs::read(path).unwrap()))
 }
 
@@ -254,7 +254,7 @@ fn nothing_is_written_over_or_left_behind() {
         let inputs = Inputs { files: vec![input.clone()], ..Inputs::default() };
         let exports = Exports { perfetto: Some(perfetto.clone()), ..Exports::default() };
         let options = RadioOptions::default();
-        export(&inputs, &options, &exports, Subject::Lists, &Progress::default())
+        export(&inputs, &options, &exports, Subject::Diagnosis, &Progress::default())
             .unwrap_err()
             .to_string()
     };
@@ -277,7 +277,7 @@ fn nothing_is_written_over_or_left_behind() {
     let inputs = Inputs { files: vec![grants], ..Inputs::default() };
     let options = RadioOptions::default();
     let both =
-        export(&inputs, &options, &exports, Subject::Lists, &Progress::default()).unwrap_err();
+        export(&inputs, &options, &exports, Subject::Diagnosis, &Progress::default()).unwrap_err();
     assert!(both.to_string().contains("name different files"));
 }
 
@@ -289,7 +289,7 @@ fn times_of_two_legs_do_not_fall() {
     let path = dir.path().join("trace.pftrace");
     let inputs = Inputs { files: vec![dir.path().join("nr_modem.mi2log")], ..Inputs::default() };
     let exports = Exports { perfetto: Some(path.clone()), ..Exports::default() };
-    export(&inputs, &RadioOptions::default(), &exports, Subject::Lists, &Progress::default())
+    export(&inputs, &RadioOptions::default(), &exports, Subject::Diagnosis, &Progress::default())
         .unwrap();
     let bytes = std::fs::read(path).unwrap();
     let mut last = BTreeMap::new();
