@@ -4,6 +4,7 @@
 mod guess;
 #[cfg(test)]
 mod tests;
+mod thin;
 
 use std::collections::VecDeque;
 
@@ -157,10 +158,15 @@ impl TransferDetector {
     }
 
     /// Whether bytes in this many TTIs are a trickle compared with data of `of_bytes` in `of_ttis`.
-    fn is_trickle(&self, (bytes, ttis): (u64, i64), (of_bytes, of_ttis): (u64, i64)) -> bool {
-        let (ms, of_ms) = (self.ms(ttis), self.ms(of_ttis.max(self.near())).max(1.0));
-        let part = of_bytes as f64 / of_ms * TRICKLE_PART * ms;
-        bytes as f64 <= part.min(TRICKLE_BYTES + TRICKLE_BYTES_PER_MS * ms)
+    fn is_trickle(&self, (bytes, ttis): (u64, i64), of: (u64, i64)) -> bool {
+        let most = TRICKLE_BYTES + TRICKLE_BYTES_PER_MS * self.ms(ttis);
+        bytes as f64 <= most.min(self.trickle_part(ttis, of))
+    }
+
+    /// The bytes of a trickle in this many TTIs by the rate of the data alone.
+    fn trickle_part(&self, ttis: i64, (of_bytes, of_ttis): (u64, i64)) -> f64 {
+        let of_ms = self.ms(of_ttis.max(self.near())).max(1.0);
+        of_bytes as f64 / of_ms * TRICKLE_PART * self.ms(ttis)
     }
 
     fn is_slow(&self, one: &DetectedTransfer) -> bool {
@@ -245,6 +251,7 @@ impl TransferDetector {
         }
         self.pending_bytes += group.bytes;
         self.pending.push(group);
+        self.thin_pending();
     }
 
     /// Takes the first `n` of what is pending, as one.
@@ -305,8 +312,9 @@ impl TransferDetector {
     }
 
     /// What is pending is a transfer. Small packets a pause or more before its data are not of it; those of the
-    /// last pause are, from the last time without any on. After a slow transfer, whose packets these may be, it is
-    /// from a shorter time without any on, or from its data.
+    /// last pause are, from the last time without any on. However long small packets came before, its first data is
+    /// none of them. After a slow transfer, whose packets these may be, it is from a shorter time without any on, or
+    /// from its data.
     fn begin(&mut self, slow: Option<DetectedTransfer>) {
         let Some((first, end)) = self.pending.first().map(|one| one.start_tti).zip(self.last_end())
         else {
@@ -314,14 +322,19 @@ impl TransferDetector {
         };
         let from = slow.map_or(first, |slow| slow.end_tti);
         let apart = if slow.is_some() { self.near() / 2 } else { self.near() };
-        let (mut bytes, mut data, mut near) = (0, (0, first), (0, first));
+        let (mut data, mut near) = ((0, first), (0, first));
+        let (mut bytes, mut skipped) = (0, (0, from));
         for (at, pair) in self.pending.windows(2).enumerate() {
             let [earlier, later] = pair else { continue };
             bytes += earlier.bytes;
             let (start, gap) = (later.start_tti, later.start_tti.since(earlier.end_tti));
             let rest = (self.pending_bytes.saturating_sub(bytes), end.since(start));
-            if gap > 0 && self.is_trickle((bytes, start.since(from)), rest) {
-                data = (at + 1, start);
+            let newest = self.trickle_part(start.since(skipped.1), rest);
+            if gap > 0
+                && self.is_trickle((bytes, start.since(from)), rest)
+                && (bytes - skipped.0) as f64 <= newest
+            {
+                (data, skipped) = ((at + 1, start), (bytes, start));
                 if gap >= apart {
                     near = data;
                 }

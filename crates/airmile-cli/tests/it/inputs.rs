@@ -164,6 +164,22 @@ fn notes_are_of_no_known_kind() {
 }
 
 #[test]
+fn the_table_states_where_its_transfers_are_from() {
+    let (_keep, run) = sample("busy-file");
+    for (names, from) in [
+        (&["modem.mi2log"][..], "activity split at pauses"),
+        (&["modem.mi2log", "phone.pcapng"], "requests and answers of the capture"),
+        (&["modem.mi2log", "transfers.csv"], "as given"),
+    ] {
+        let files: Vec<String> = names.iter().map(|name| path(&run, name)).collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let out = airmile(&[&["diagnose"], files.as_slice()].concat());
+        let says = String::from_utf8(out.stdout).unwrap();
+        assert!(says.contains(&format!("Transfers ({from}")), "{names:?}: {says}");
+    }
+}
+
+#[test]
 fn a_capture_that_is_given_twice_is_named() {
     let (_keep, run) = sample("page");
     let (capture, copy) = (path(&run, "phone.pcapng"), path(&run, "copy.pcapng"));

@@ -13,7 +13,7 @@ mod server_view;
 mod tests;
 mod user;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use airmile_model::Direction;
@@ -269,6 +269,47 @@ impl Phone {
     #[must_use]
     pub fn has_only_uploads(&self) -> bool {
         are_of_uploads(&self.answers, &self.arrivals, 0)
+    }
+
+    /// Whether it and another user are one phone with an address of IPv4 and one of IPv6: both were captured at a
+    /// phone, as far as handshakes of TCP show it, and neither has the other's packets, translated (RFC 6877).
+    fn is_other_family_of(&self, other: &Self) -> bool {
+        let [own, others] = [self, other].map(|user| user.address().map(Address::is_v4));
+        let is_at_phone = |user: &&Self| user.place == CaptureSite::Phone;
+        let may_be = |user: &Self| {
+            is_at_phone(&user) || user.connections.iter().all(|one| one.sender.is_encrypted())
+        };
+        let isns = |user: &Self| {
+            let of = user.connections.iter().map(|one| one.client_isn.zip(one.server_isn));
+            of.flatten().collect::<BTreeSet<_>>()
+        };
+        own.zip(others).is_some_and(|(own, others)| own != others)
+            && [self, other].iter().any(is_at_phone)
+            && [self, other].into_iter().all(may_be)
+            && isns(self).is_disjoint(&isns(other))
+    }
+
+    /// Adds what came to its other address, and left from it.
+    fn unite(&mut self, other: Self) {
+        let sum = |own: &ByteBins, others: &ByteBins| ByteBins::sum_of([own, others].into_iter());
+        self.waits = self.waits.merged(&other.waits);
+        self.uplink = sum(&self.uplink, &other.uplink);
+        self.sends = self.sends.merged(&other.sends);
+        self.sent = sum(&self.sent, &other.sent);
+        self.followed = sum(&self.followed, &other.followed);
+        self.hosts.extend(other.hosts);
+        self.ecn.append(&other.ecn);
+        self.arrivals = std::mem::take(&mut self.arrivals).merged(&other.arrivals);
+        self.answers = std::mem::take(&mut self.answers).merged(&other.answers);
+        self.place = self.place.min(other.place);
+        for (own, others) in [
+            (&mut self.upstream_ns, other.upstream_ns),
+            (&mut self.downstream_ns, other.downstream_ns),
+        ] {
+            *own = if *own == 0 { others } else { *own };
+        }
+        self.connections.extend(other.connections);
+        self.dl_bytes += other.dl_bytes;
     }
 
     /// Its address, by its first connection.

@@ -230,6 +230,12 @@ impl PhoneReader {
             user.arrivals = to.map_or_else(Arrivals::new, Clone::clone).merged(&user.arrivals);
         }
         users.sort_by_key(|user| std::cmp::Reverse(user.dl_bytes));
+        if let [phone, other] = users.as_slice()
+            && phone.is_other_family_of(other)
+            && let Some((other, phone)) = users.pop().zip(users.first_mut())
+        {
+            phone.unite(other);
+        }
         // With several users the owner of a packet is unknown.
         let is_alone = users.len() == 1;
         let datagrams = Arc::new(self.datagrams);

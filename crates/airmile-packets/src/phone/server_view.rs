@@ -64,11 +64,11 @@ impl ServerView {
             pairs.retain(|(mine, there)| {
                 mine.sender.is_stamped() == losses_alone
                     && is_whole(mine, there)
-                    // What was sent again for a late acknowledgement arrived twice.
-                    && (!losses_alone || 2 * mine.down.again_bytes() <= there.down.again_bytes())
+                    && (!losses_alone || is_lost(mine, there))
             });
             let arrival = |ns| on_reference(line, ns).saturating_add(base_ns);
-            let lost = pairs.iter().flat_map(|(_, there)| there.sender.lost());
+            let lost = pairs.iter().filter(|(mine, there)| is_lost(mine, there));
+            let lost = lost.flat_map(|(_, there)| there.sender.lost());
             let lost = lost.map(|one| one.at(arrival)).collect();
             let shared = ByteBins::sum_of(pairs.iter().map(|(mine, _)| &mine.received));
             let known: HashSet<_> = pairs.iter().map(|(_, there)| ptr::from_ref(*there)).collect();
@@ -120,6 +120,11 @@ fn on_reference(line: Option<&ClockLine>, ns: i64) -> i64 {
 fn is_whole(mine: &PhoneConnection, there: &PhoneConnection) -> bool {
     let [mine, there] = [mine, there].map(|one| one.received.total());
     mine.min(there) as f64 >= ONE_HOST_SHARE * mine.max(there) as f64
+}
+
+/// Whether what the server sent again had not arrived; what it sends for a late acknowledgement arrives twice.
+fn is_lost(mine: &PhoneConnection, there: &PhoneConnection) -> bool {
+    2 * mine.down.again_bytes() <= there.down.again_bytes()
 }
 
 /// Slow starts after idle time, as the phone sees them and at a server.

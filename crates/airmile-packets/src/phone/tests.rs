@@ -1,3 +1,5 @@
+mod families;
+
 use std::collections::HashSet;
 
 use airmile_model::TcpEventKind;
@@ -219,6 +221,11 @@ fn a_servers_clock_may_differ() {
 /// A connection with time stamps whose last ten segments the server sends again after a second: their
 /// first copies were lost, or else arrived. `with_other`: there is also one without them, of a segment.
 fn sent_again(are_lost: bool, with_other: bool) -> Vec<ServerView> {
+    sent_again_by(true, are_lost, with_other)
+}
+
+/// The same of a connection with time stamps or without.
+fn sent_again_by(is_stamped: bool, are_lost: bool, with_other: bool) -> Vec<ServerView> {
     let capture = |at_phone: bool| {
         let (down_ms, up_ms) = if at_phone { (20, 20) } else { (0, 40) };
         let mut capture = PhoneReader::default();
@@ -233,7 +240,7 @@ fn sent_again(are_lost: bool, with_other: bool) -> Vec<ServerView> {
                     at_ns: at_ms * MS,
                     dir,
                     flags,
-                    timestamps: Some((ms as u32, 0)),
+                    timestamps: is_stamped.then_some((ms as u32, 0)),
                     event,
                     offset_bytes,
                     payload_bytes: bytes,
@@ -303,6 +310,13 @@ fn the_server_shows_losses_of_all_that_followed() {
         assert_eq!(shown.iter().map(|one| one.lost.len()).sum::<usize>(), 10);
     }
     assert!(sent_again(false, false).is_empty());
+    // The one without time stamps cannot show whose copies arrived, and changes nothing for the other.
+    assert!(sent_again(false, true).iter().all(|one| one.lost.is_empty()));
+    let lost = |are_lost| {
+        let shown = sent_again_by(false, are_lost, false);
+        shown.iter().map(|one| one.lost.len()).sum::<usize>()
+    };
+    assert_eq!([lost(true), lost(false)], [10, 0]);
 }
 
 /// A connection that begins while another one of that server has filled the uplink.

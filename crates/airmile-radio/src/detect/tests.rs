@@ -3,6 +3,7 @@
 use airmile_model::{Position, Verdict, VerdictThresholds};
 use proptest::prelude::*;
 
+use super::thin::MOST_PENDING;
 use super::*;
 
 fn grant(tti: i64, bytes: u32) -> Grant {
@@ -254,15 +255,61 @@ fn a_part_of_a_log_gives_an_upload_the_bounds_of_the_whole() {
     assert_eq!(found(400, 520), [(200, 481)]);
 }
 
-/// Each block costs the same, however many came before it and however few bytes they have.
+/// So each block costs the same, however many came before it and however few bytes they have: 15 kB/s and 3 kB/s.
 #[test]
-fn few_bytes_in_many_blocks_take_no_long_time() {
+fn blocks_of_few_bytes_are_kept_in_a_limited_number() {
     let options = DetectOptions { min_bytes: 10_000_000, ..DetectOptions::default() };
-    let mut detector = TransferDetector::new(Direction::Dl, options);
-    let small = |tti: i64| Grant { data_bytes: Some(30), ..grant(tti, 30) };
-    (0..400_000).step_by(2).for_each(|tti| detector.push(&small(tti)));
-    let small = detector.finish();
-    assert_eq!((detector.poll(), small.bytes), (None, 200_000 * 30));
+    for every_ttis in [2, 10] {
+        let mut detector = TransferDetector::new(Direction::Dl, options);
+        for tti in (0..).step_by(every_ttis).take(200_000) {
+            detector.push(&Grant { data_bytes: Some(30), ..grant(tti, 30) });
+            assert!(detector.pending.len() <= MOST_PENDING);
+        }
+        let small = detector.finish();
+        assert_eq!((detector.poll(), small.bytes), (None, 200_000 * 30));
+    }
+}
+
+/// However long it takes until it has the least bytes: packets of 100 bytes each 100 ms are before it.
+#[test]
+fn a_large_transfer_begins_with_its_data() {
+    for (min_bytes, from) in [(20_000_000, 50_000), (20_000_000, 700_000), (100_000, 50_000)] {
+        let options = DetectOptions { min_bytes, ..DetectOptions::default() };
+        let mut detector = TransferDetector::new(Direction::Dl, options);
+        let before = (0..from).step_by(100).map(|tti| (tti, 100));
+        let data = (from..from + 40_000).step_by(2).map(|tti| (tti, 1_400));
+        before.chain(data).for_each(|(tti, bytes)| detector.push(&grant(tti, bytes)));
+        detector.finish();
+        let found = detector.poll().map(|one| (one.start_tti.0, one.end_tti.0, one.bytes));
+        assert_eq!(found, Some((from, from + 39_999, 28_000_000)));
+    }
+}
+
+proptest! {
+    /// Groups that are joined early begin no transfer.
+    #[test]
+    fn joined_groups_change_no_bounds(
+        min_bytes in 2_000_u64..60_000,
+        parts in prop::collection::vec((1_i64..150, 1_u32..3_000, 1_usize..60), 1..8),
+    ) {
+        let found = |joins: bool| {
+            let options = DetectOptions { min_bytes, pause_ms: 200 };
+            let mut detector = TransferDetector::new(Direction::Dl, options);
+            let mut tti = 0;
+            for (by, bytes, n) in &parts {
+                for at in 0..*n {
+                    tti += 1 + by * (1 + at as i64 % 3) / 3;
+                    detector.push(&grant(tti, bytes / (1 + at as u32 % 4) + 1));
+                    if joins {
+                        detector.join_pending();
+                    }
+                }
+            }
+            let small = detector.finish();
+            (std::iter::from_fn(|| detector.poll()).collect::<Vec<_>>(), small)
+        };
+        prop_assert_eq!(found(true), found(false));
+    }
 }
 
 /// A transfer that is slow throughout is one, and so is one with a pace.

@@ -25,6 +25,10 @@ const LEAST_OF_LEVEL: f64 = 0.85;
 /// here: periodicBSR-Timer is sf5 or sf10). With a longer timer, base stations grant by other signs, too.
 const RECENT_MS: i64 = 10;
 
+/// A phone with data repeats its report after this time at the latest (TS 36.331 and TS 38.331, retxBSR-Timer: sf10240).
+/// If the log has none for longer, it lacks reports, and what the last one stated may have been sent or discarded.
+const REPEATED_MS: i64 = 10_240;
+
 /// Samples are kept over a wait of this length for a block (chosen here: it bounds their number).
 const MAX_WAIT_MS: i64 = 1_000;
 
@@ -71,12 +75,18 @@ impl Granted {
     /// Takes a sample of the buffer, before the blocks of its TTI: without reports, the base station knows
     /// of it as late as by a periodic one.
     pub(super) fn sample(&mut self, tti: i64, left_bytes: u64, numerology: u8) {
+        let ttis = |ms| TtiSpan::from_ms(ms, numerology).0;
+        let is_old = |one: &Report| tti.saturating_sub(one.tti) > ttis(REPEATED_MS);
+        let last = self.reports.back().filter(|one| is_old(one));
+        if self.has_reports && last.is_some_and(|one| !self.is_granted(one)) {
+            self.has_reports = false;
+            self.reports.clear();
+        }
         let stays_empty =
             left_bytes == 0 && self.reports.back().is_some_and(|one| one.left_bytes == 0);
         if self.has_reports || stays_empty {
             return;
         }
-        let ttis = |ms| TtiSpan::from_ms(ms, numerology).0;
         let kept =
             self.last.map_or(tti, |(last, _)| last.max(tti.saturating_sub(ttis(MAX_WAIT_MS))));
         self.expire(kept, ttis(ROUND_MS));
@@ -95,6 +105,20 @@ impl Granted {
             _ => (bytes as f64 * LEAST_OF_LEVEL) as u64,
         };
         self.reports.push_back(Report { tti, left_bytes, sent_bytes: self.bytes });
+    }
+
+    /// The buffer is empty: of what was reported before, nothing waits.
+    pub(super) fn empty(&mut self, tti: i64, numerology: u8) {
+        if self.has_reports && !self.reports.iter().all(|one| self.is_granted(one)) {
+            let tti = tti.saturating_sub(TtiSpan::from_ms(ROUND_MS, numerology).0);
+            self.reports.clear();
+            self.reports.push_back(Report { tti, left_bytes: 0, sent_bytes: self.bytes });
+        }
+    }
+
+    /// What is left of a report that was not granted still waits.
+    const fn is_granted(&self, report: &Report) -> bool {
+        self.bytes.saturating_sub(report.sent_bytes) >= report.left_bytes
     }
 
     /// Takes the blocks of a TTI, in a burst since `start`.
@@ -156,14 +180,13 @@ impl Granted {
             // A report of the burst's first block is not in force yet.
             let begins = last.saturating_sub(start) < round;
             let is_recent = |report: &Report| begins || last.saturating_sub(report.tti) <= recent;
-            // Of a report that was not granted, what is left still waits.
-            let is_granted =
-                |report: &Report| self.bytes.saturating_sub(report.sent_bytes) >= report.left_bytes;
+            let is_old = |one: &Report| last.saturating_sub(one.tti) > ttis(REPEATED_MS);
             match known {
-                Some(report) if is_granted(report) => {
+                Some(report) if self.is_granted(report) => {
                     let known = self.has_reports && is_recent(report);
                     self.add(at, end, known);
                 }
+                Some(report) if is_old(report) => self.add(at, end, false),
                 None if !begins => self.add(at, end, false),
                 _ => {}
             }
@@ -287,6 +310,36 @@ mod tests {
         assert_eq!(sparse(2_000), (vec![(0, 24)], vec![(24, 40)]));
         // Of 9,000 bytes, more than 7,650 are sent with the fifth block.
         assert_eq!(sparse(9_000), (vec![(0, 8)], vec![(32, 40)]));
+    }
+
+    /// Nor waits what it stated: 5,650 bytes of the first burst were discarded (TS 36.323, 5.4), and the second one
+    /// begins without a report in the log.
+    #[test]
+    fn a_report_is_of_no_burst_after_the_buffer_was_empty() {
+        let second = (0..6).map(|n| (1_000 + 8 * n, 2_500, Some((500, 20)), None));
+        let ttis = [
+            (-20, 9_000, Some((2_000, 50)), Some(0)),
+            (-19, 0, None, None),
+            (0, 9_000, Some((2_000, 20)), Some(9_000)),
+            (8, 7_000, Some((2_000, 20)), None),
+            (20, 0, None, None),
+        ];
+        let ttis: Vec<_> = ttis.into_iter().chain(second).chain([(1_048, 0, None, None)]).collect();
+        assert_eq!(granted(&ttis), (vec![(0, 8), (1_000, 1_008)], vec![(1_008, 1_040)]));
+    }
+
+    /// One report of 9,000 bytes; from then on a block of 10 bytes each second, out of 9,000 that wait.
+    #[test]
+    fn a_report_that_is_not_repeated_expires() {
+        let tti = |ms: i64| ms - 15_000;
+        let first = [(tti(-20), 9_000, Some((2_000, 50)), Some(0)), (tti(-19), 0, None, None)];
+        let all =
+            (0..20).map(|s| (tti(1_000 * s), 9_000, Some((10, 20)), (s == 0).then_some(9_000)));
+        let end = [(tti(20_000), 0, None, None)];
+        let ttis: Vec<_> = first.into_iter().chain(all).chain(end).collect();
+        // The base station knows of each sample after 18 ms, and one block cannot have all of it.
+        let unknown = vec![(tti(10_000), tti(11_018))];
+        assert_eq!(granted(&ttis), (vec![(tti(0), tti(8))], unknown));
     }
 
     #[test]

@@ -402,6 +402,7 @@ impl UplinkTracker {
             self.waiting_since.get_or_insert(tti);
         } else {
             self.waiting_since = None;
+            self.granted.empty(tti, self.numerology);
             // Observed empty: the last block before emptied it.
             if let Some(open) = self.open {
                 self.close(open.last_sent, Bound::Gap, 1.0);

@@ -6,7 +6,7 @@ use airmile_model::{Direction, Stamp, Transfer};
 use super::requests::MIN_REQUEST_BYTES;
 use super::split::INITIAL_WINDOW_BYTES;
 use crate::clocks::ClockLine;
-use crate::tcp::TracedPacket;
+use crate::tcp::{LINUX_MIN_RTO_NS, TracedPacket};
 
 /// An answer that takes longer is none (chosen here: clients give up earlier).
 const LONGEST_THINK_NS: i64 = 60_000_000_000;
@@ -23,10 +23,12 @@ const AT_ONCE_NS: i64 = 200_000_000;
 /// What a server sends later than this after the last packet of the first exchange, while that is small, is not of it,
 /// if the server sent anything since the request and its last segment was not full. After a handshake, its own last
 /// messages (TLS's tickets, QUIC's settings) look like an answer, and it may think for seconds (chosen here); without
-/// one, the rest of an answer comes a round trip later (RFC 6298: an RTO of 1 s, and its double).
+/// one, the rest of an answer was lost, and comes after the sender's timer and its double (RFC 6298, 2: three round
+/// trips, or the initial 1 s).
 const HANDSHAKE_THINK_NS: i64 = 10_000_000_000;
-const LONG_TRIP_NS: i64 = 3_000_000_000;
-/// The largest segment so far is a full one from this size on (chosen here): more of the answer follows.
+const TIMERS_NS: i64 = 3_000_000_000;
+/// After a segment that is a full one, or several that were merged (GRO), more of the answer follows. Segments of this
+/// size and more are full if all are as large (chosen here).
 const FULL_BYTES: u64 = 1_000;
 /// Requests of a set-up, at once behind each other: that of a document, and that of its parts (chosen here).
 const MOST_REQUESTS: u8 = 2;
@@ -135,7 +137,7 @@ pub struct Exchanges {
     shakes: bool,
     /// Requests so far, each after an answer.
     asked: u8,
-    /// The server's largest segment, and whether its last one had that size.
+    /// The server's largest segment, and whether its last one was full and no message followed a silence after it.
     largest: u64,
     full: bool,
     done: Vec<Exchange>,
@@ -159,28 +161,29 @@ impl Exchanges {
         let is_small = packet.new_bytes < MIN_REQUEST_BYTES;
         let asks = up && !is_small;
         let is_first = self.done.len() == 1;
+        let round_trip_ns = self.opened_ns.map_or(0, |(first, last)| last.saturating_sub(first));
+        let timer_ns = round_trip_ns + LINUX_MIN_RTO_NS.max(2 * round_trip_ns);
+        let timers_ns = if round_trip_ns > 0 { TIMERS_NS.min(3 * timer_ns) } else { TIMERS_NS };
         let rests = |one: &Exchange| {
             let gap_ns = now.saturating_sub(one.to_ns);
-            let may_go_on_ns = match self.shakes {
-                _ if self.full => LONGEST_THINK_NS,
-                true => HANDSHAKE_THINK_NS,
-                false => LONG_TRIP_NS,
-            };
-            let sets_up = is_first && one.payload() < HANDSHAKE_BYTES && gap_ns < may_go_on_ns;
+            let may_go_on_ns = if self.shakes { HANDSHAKE_THINK_NS } else { timers_ns };
+            let sets_up = is_first && one.payload() < HANDSHAKE_BYTES;
+            let goes_on = self.full || sets_up && gap_ns < may_go_on_ns;
             let own_pause = up && one.bytes[1] < FLIGHT_BYTES;
             // Requests behind answers are no set-up, unless they look so.
-            let goes_on = shakes || self.asked < MOST_REQUESTS;
-            let at_once = sets_up && goes_on && gap_ns < pause_ns.min(AT_ONCE_NS);
-            asks && one.answered && !at_once
-                || gap_ns >= pause_ns && (one.answered && (up || !sets_up) || own_pause)
+            let at_once = sets_up && (shakes || self.asked < MOST_REQUESTS);
+            asks && one.answered && !(at_once && gap_ns < pause_ns.min(AT_ONCE_NS))
+                || gap_ns >= pause_ns && (one.answered && (up || !goes_on) || own_pause)
                 || gap_ns > LONGEST_THINK_NS
         };
         let last = self.done.last();
         let is_over = last.is_none_or(rests);
         let is_next = self.asked == 0 || last.is_some_and(|one| one.answered);
-        let is_late =
-            |one: &Exchange| one.answered && (up || now.saturating_sub(one.to_ns) >= AT_ONCE_NS);
+        let is_quiet = |one: &Exchange| now.saturating_sub(one.to_ns) >= AT_ONCE_NS;
+        let is_late = |one: &Exchange| one.answered && (up || is_quiet(one));
         if is_small && last.is_some_and(|one| is_over || is_late(one)) {
+            // What follows may be the answer to it.
+            self.full &= !(up && last.is_some_and(is_quiet));
             return;
         }
         if is_over {
@@ -190,10 +193,9 @@ impl Exchanges {
             self.asked = self.asked.saturating_add((asks && !shakes && is_next).into());
         } else {
             self.largest = self.largest.max(packet.new_bytes);
-            self.full = packet.new_bytes == self.largest && packet.new_bytes >= FULL_BYTES;
+            self.full = common_divisor(self.largest, packet.new_bytes) >= FULL_BYTES;
         }
         // A request while an answer comes parts nothing.
-        let round_trip_ns = self.opened_ns.map_or(0, |(first, last)| last.saturating_sub(first));
         if let [.., before, last] = self.done.as_mut_slice()
             && !up
             && last.answered_ns.is_none()
@@ -240,6 +242,14 @@ impl Exchanges {
     pub fn iter(&self) -> impl Iterator<Item = &Exchange> {
         self.done.iter()
     }
+}
+
+/// The greatest.
+const fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Exchanges as transfers of at least `min_bytes`, each direction's in order. Those of any connections whose data

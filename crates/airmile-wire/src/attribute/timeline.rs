@@ -148,6 +148,28 @@ impl WaitTimeline {
         later
     }
 
+    /// With that of the same phone's other connections at the same time: each moment belongs to the wait that ends
+    /// first, and to one for a request only if neither is for data.
+    #[must_use]
+    pub fn merged(&self, other: &Self) -> Self {
+        let both = [self, other];
+        let spans = both.into_iter().flat_map(|one| &one.spans);
+        let mut bounds: Vec<i64> = spans.flat_map(|span| [span.from_ns, span.to_ns]).collect();
+        bounds.sort_unstable();
+        let mut merged = Self::new();
+        for pair in bounds.windows(2) {
+            let &[from_ns, to_ns] = pair else { continue };
+            let at = || both.into_iter().filter_map(|one| one.touching(from_ns, to_ns).next());
+            let arrives = at().any(|span| span.arrives && span.to_ns == to_ns);
+            let first =
+                |span: &&PhoneWait| (span.reason == Reason::NoRequest, !span.many, span.to_ns);
+            if let Some(span) = at().min_by_key(first) {
+                merged.join(PhoneWait { from_ns, to_ns, arrives, ..*span });
+            }
+        }
+        merged
+    }
+
     /// The spans that overlap a time range.
     pub fn touching(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &PhoneWait> {
         let first = self.spans.partition_point(|span| span.to_ns <= from_ns);
@@ -302,6 +324,18 @@ mod tests {
         let mut waits = timeline(&[(0, 40, Pacing), (40, 90, NoRequest), (90, 99, ReceiveWindow)]);
         waits.end_inside();
         assert_eq!(reasons(&waits), [(40, Unknown), (90, NoRequest), (99, Unknown)]);
+    }
+
+    /// Over IPv4 it waits for an answer, then for nothing, while data over IPv6 comes.
+    #[test]
+    fn connections_over_two_families_are_on_one_axis() {
+        use Reason::{NoRequest, Pacing, ServerThinkTime};
+        let one = timeline(&[(0, 100, ServerThinkTime), (100, 300, NoRequest)]);
+        let other = timeline(&[(20, 60, NoRequest), (60, 90, Pacing), (90, 200, Pacing)]);
+        let merged = one.merged(&other);
+        assert_eq!(reasons(&merged), [(60, ServerThinkTime), (200, Pacing), (300, NoRequest)]);
+        assert!(merged.spans()[1].arrives && merged.spans()[1].many);
+        assert_eq!(merged.spans(), other.merged(&one).spans());
     }
 
     /// The phone knows when it asked and when it waited for nothing; the server, why its data was late.

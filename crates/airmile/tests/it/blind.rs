@@ -155,6 +155,9 @@ fn what_other_captures_add() {
 
     let seen = diagnosis_of(&files(&run, &["modem.mi2log", "phone.pcapng"]));
     assert!(seen.session.suspects.is_empty() && seen.session.link_demand.is_some());
+    assert_eq!(seen.transfers_from, "captured");
+    let log = diagnosis_of(&files(&run, &["modem.mi2log"]));
+    assert_eq!(log.transfers_from, "detected");
 }
 
 /// For QUIC only arrivals are visible.

@@ -234,10 +234,15 @@ impl NrOrder {
         }
     }
 
-    /// Takes the bytes of each carrier, received or sent, which counters state: a phone with next to nothing of
-    /// either in a silence was idle. What a carrier had that was released in it is not known.
-    pub(super) fn note_bytes(&mut self, dir: Direction, bytes: BTreeMap<u32, u64>) {
+    /// Takes the bytes of each carrier, received or sent, which counters state; those of one carrier add up. A phone
+    /// with next to nothing of either in a silence was idle. What a carrier had that was released in it is not known.
+    pub(super) fn note_bytes(&mut self, dir: Direction, counters: Vec<(u32, u64)>) {
         let at = usize::from(dir == Direction::Ul);
+        let mut bytes = BTreeMap::<u32, u64>::new();
+        for (of, counted) in counters {
+            let sum = bytes.entry(of).or_default();
+            *sum = sum.saturating_add(counted);
+        }
         let mut before = self.counted[at].replace(bytes.clone()).unwrap_or_default();
         let since = bytes.iter().try_fold(0_u64, |sum, (of, now)| {
             now.checked_sub(before.remove(of).unwrap_or(0)).map(|since| sum.saturating_add(since))

@@ -192,6 +192,60 @@ fn the_flights_of_an_answer_are_of_one_transfer() {
     assert_eq!(found, [("dl0".into(), 0, 10_199, 154_000)]);
 }
 
+/// Plain HTTP: the radio is out for 3.5 s, within an answer whose segments come one by one, or merged by the phone
+/// (GRO). A last one that is not full ends an answer: what follows is another.
+#[test]
+fn an_outage_parts_no_answer_of_full_segments() {
+    let set_up = [(0, true, 0), (100, false, 0), (101, true, 600)];
+    let rest = (0..100).map(|n| (3_801 + n, false, 7_000));
+    for (before, whole) in [
+        (vec![1_400; 9], true),
+        (vec![300, 1_400, 1_400], true),
+        (vec![8_400, 4_200], true),
+        (vec![8_400, 2_800, 1_400], true),
+        (vec![300, 7_000, 5_600], true),
+        (vec![8_400, 4_000], false),
+        (vec![5_600, 4_200, 900], false),
+    ] {
+        let begin = (300..).zip(&before).map(|(ms, bytes)| (ms, false, *bytes));
+        let found =
+            transfers(&[&[set_up.to_vec(), begin.collect(), rest.clone().collect()].concat()]);
+        let bytes: u64 = if whole { before.iter().sum() } else { 0 };
+        let from_ms = if whole { 0 } else { 3_801 };
+        assert_eq!(found, [("dl0".into(), from_ms, 3_900, bytes + 700_000)], "{before:?}");
+    }
+}
+
+/// Also after more data, unless a message of the client in the silence may ask for what follows.
+#[test]
+fn an_outage_parts_no_large_answer() {
+    for (message, bytes, from_ms) in [(None, 560_000, 0), (Some((3_000, true, 40)), 280_000, 5_000)]
+    {
+        let rest = (0..200).map(|n| (5_000 + n, false, 1_400));
+        let all = download(0, 50, 200).into_iter().chain(message).chain(rest);
+        let found = transfers(&[&all.collect::<Connection>()]);
+        let (last, begin) = (found.last().unwrap(), found.len());
+        assert_eq!((last.1, last.2, last.3), (from_ms, 5_199, bytes));
+        assert_eq!(begin, if message.is_some() { 2 } else { 1 });
+    }
+}
+
+/// The server sends more without a request, a second or so after its answer to the only one: the rest of that answer
+/// would have come after the sender's timers, which depend on the round trip.
+#[test]
+fn a_push_soon_behind_the_set_up_begins_by_itself() {
+    for (round_trip_ms, from_ms) in [(50, 2_000), (200, 0)] {
+        let answered_ms = 2 * round_trip_ms;
+        let set_up = [(0, true, 0), (round_trip_ms, false, 0), (round_trip_ms, true, 300)];
+        let answer = (answered_ms, false, 500);
+        let pushed = (0..1_000).map(|at| (2_000 + at, false, 1_400));
+        let all = set_up.into_iter().chain([answer]).chain(pushed);
+        let found = transfers(&[&all.collect::<Connection>()]);
+        let bytes = if from_ms > 0 { 1_400_000 } else { 1_400_500 };
+        assert_eq!(found, [("dl0".into(), from_ms, 2_999, bytes)]);
+    }
+}
+
 /// A document of a packet asks for what follows it.
 #[test]
 fn a_small_document_is_of_its_page() {

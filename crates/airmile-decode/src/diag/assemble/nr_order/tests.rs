@@ -202,6 +202,15 @@ fn is_hole(counted: [Counted; 2], ul_bytes: u32, why: &'static str) -> bool {
 }
 
 #[test]
+fn counters_of_one_carrier_add_up() {
+    let mut order = NrOrder::default();
+    order.note_bytes(Direction::Dl, [(3, 5), (3, u64::MAX), (4, 1)].into_iter().collect());
+    assert_eq!(order.counted[0], Some(BTreeMap::from([(3, u64::MAX), (4, 1)])));
+    order.note_bytes(Direction::Dl, [(3, 5), (3, 7)].into_iter().collect());
+    assert_eq!(order.counted[0], Some(BTreeMap::from([(3, 12)])));
+}
+
+#[test]
 fn a_phone_that_received_nothing_in_a_silence_was_idle() {
     let is_hole = |before: Option<u64>, after: Option<u64>, why| {
         let of = |bytes: Option<u64>| [bytes.map(|bytes| vec![bytes]), None];
