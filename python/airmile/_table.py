@@ -27,8 +27,10 @@ class Table:
     `pandas.DataFrame.from_arrow(table)` (pandas 3), DuckDB, and so on. Without
     one, it is a sequence of dictionaries.
 
-    Units are in the columns' names (`_us` microseconds since the Unix epoch,
-    `_ms`, `_bytes`, `_bps`, `_dbm`); `docs` describes each column.
+    Units are in the columns' names (`_ms`, `_bytes`, `_bps`, `_dbm`); `docs` describes
+    each column. For other libraries times since the Unix epoch (`start_us`, `time_ns`)
+    are timestamps in UTC of that resolution. Plain values (`table["start_us"]`,
+    `to_dicts()`) are the document's: integers, as a `datetime` has no nanoseconds.
     """
 
     __slots__ = ("_table",)
@@ -94,8 +96,14 @@ class Table:
         return pyarrow.table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A pandas data frame (through pyarrow; columns with nulls are copied)."""
-        return self.to_arrow().to_pandas()
+        """A pandas data frame (through pyarrow; columns with nulls are copied).
+
+        pandas has no structs: their fields are columns, such as `shares.radio_signal`.
+        """
+        table = self.to_arrow()
+        while any(str(field.type).startswith("struct") for field in table.schema):
+            table = table.flatten()
+        return table.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow PyCapsule interface: the rows."""

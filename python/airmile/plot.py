@@ -12,8 +12,9 @@ from itertools import accumulate
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
+from airmile._decoded import Decoded
 from airmile._packet_report import PacketReport
-from airmile._report import VERDICT_COLOURS, Decoded, Diagnosis, RadioReport
+from airmile._report import VERDICT_COLOURS, Diagnosis, RadioReport
 from airmile.errors import AirmileMissingLibraryError, AirmileNoDataError
 
 if TYPE_CHECKING:
@@ -342,6 +343,8 @@ def _grants(report: RadioReport | Decoded) -> Any:
         from_=request.from_,
         to=request.to,
         sim=report.subscription,
+        rnti=request.ask["rnti"],
+        experimental=request.ask["experimental"],
     ).grant
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def test_analyses(
     assert radio.to_dict() == document("radio", run.log, *args)
     assert am.diagnose(run.log, **options).to_dict() == document("diagnose", run.log, *args)
     found = radio.to_dict()
-    for name in ("transfers", "bursts", "usage", "cell_load", "cells", "missing"):
+    for name in ("transfers", "bursts", "usage", "cell_load", "cells", "missing", "files"):
         assert getattr(radio, name).to_dicts() == found[name], name
 
 
@@ -67,8 +68,78 @@ def test_given_transfers(download: am.LabRun, document: Document) -> None:
     truth = {t["id"]: t["link_demand"] for t in download.transfers}
     for transfer in answer.transfers:
         assert transfer["link_demand"] == pytest.approx(truth[transfer["id"]], abs=0.05)
-        shares = {share["key"]: share["value"] for share in transfer["shares"]}
-        assert sum(shares.values()) == pytest.approx(transfer["duration_ms"])
+        assert sum(transfer["shares"].values()) == pytest.approx(transfer["duration_ms"])
+
+
+def plain(part: object) -> object:
+    """A typed part as the document has it."""
+    if isinstance(part, am.documents.Part):
+        return {name: plain(value) for name, value in vars(part).items()}
+    return [plain(each) for each in part] if isinstance(part, list) else part
+
+
+def test_typed_parts_are_the_documents(tmp_path: Path, download: am.LabRun) -> None:
+    video = am.lab_run("busy-video", tmp_path / "video")
+    page = am.lab_run("page", tmp_path / "page")
+    for answer in (am.diagnose(download.log), am.diagnose(video.dir), am.diagnose(page.dir)):
+        found = answer.to_dict()
+        for name in ("session", "evidence_counts"):
+            assert plain(getattr(answer, name)) == found[name], name
+        for name in ("pages", "players", "applications", "clocks", "ecn"):
+            assert plain(getattr(answer, name)) == found[name], name
+            for part in getattr(answer, name):
+                assert part.says in repr(part)
+        assert plain(answer.per_transfer) == found["transfers"]
+        problems = [(f["path"], p) for f in found["files"] for p in f["problems"]]
+        assert [(path, plain(problem)) for path, problem in answer.problems] == problems
+    assert answer.pages[0].requests
+    assert "<table>" in answer.pages[0]._repr_html_()
+
+
+def test_compare(document: Document, command: Callable[..., Any], tmp_path: Path) -> None:
+    run = am.lab_run("middlebox-ports", tmp_path / "run")
+    answer = am.compare(run.dir)
+    assert answer.to_dict() == document("compare", run.dir)
+    assert str(answer) == command("compare", run.dir).stdout.decode()
+    assert answer.verdict in repr(answer)
+    two = am.compare([run.dir], by="port", ports=[443, 7777], seed=3)
+    args = ["--by", "port", "--ports", "443,7777", "--seed", 3]
+    assert two.to_dict() == document("compare", run.dir, *args)
+    assert two.pairs["first"] == ["port 443"]
+    for name in ("groups", "pairs", "runs", "missing", "files"):
+        assert getattr(two, name).to_dicts() == two.to_dict()[name], name
+
+
+def test_scrub(capture: Path, command: Callable[..., Any], tmp_path: Path) -> None:
+    report = am.scrub(capture, tmp_path / "copy.pcapng", key=tmp_path / "my.key")
+    assert (report.copies, report.key_made) == ([tmp_path / "copy.pcapng"], True)
+    again = [capture, "-o", tmp_path / "again.pcapng", "--key", report.key]
+    assert command("scrub", *again).returncode == 0
+    assert report.copies[0].read_bytes() == (tmp_path / "again.pcapng").read_bytes()
+    assert json.loads(report.manifest.read_text()) == report.to_dict()
+    assert report.inputs == [capture]
+    assert am.packets(report.copies[0]).flows["dl_bytes"] == am.packets(capture).flows["dl_bytes"]
+    second = am.scrub([capture], tmp_path / "copies", key=report.key)
+    assert (second.key_made, second.to_dict()["key_fingerprint"]) == (
+        False,
+        report.to_dict()["key_fingerprint"],
+    )
+
+
+def test_reproduce(document: Document, tmp_path: Path) -> None:
+    listed = document("lab", "reproduce", "--list")["experiments"]
+    assert [(e["name"], e["source"], e["what"]) for e in listed] == am.lab_experiments()
+    name = "bursttracker-thresholds"
+    done = am.lab_reproduce(name, size="quick", output=tmp_path)
+    assert done.to_dict() == document("lab", "reproduce", name, "--quick")
+    assert set(done.rows["experiment"]) == {name}
+    assert json.loads((tmp_path / "reproduce.json").read_text()) == done.to_dict()
+    with pytest.raises(am.AirmileFormatError, match="earlier reproduction"):
+        am.lab_reproduce(name, size="quick", output=tmp_path)
+    with pytest.raises(am.AirmileOptionError, match="did you mean `bursttracker-thresholds`"):
+        am.lab_reproduce("bursttracker-treshold")
+    # A process of Python is no host.
+    assert am.lab_reproduce("bursttracker-fig1", size="quick").problems[0][0] == "bursttracker-fig1"
 
 
 def test_tables_of_several_kinds_go_together(run: am.LabRun, document: Document) -> None:

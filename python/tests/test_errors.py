@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import errno
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ def test_a_missing_file(tmp_path: Path) -> None:
     assert isinstance(error, OSError)
     assert isinstance(error, am.AirmileError)
     assert error.errno == errno.ENOENT
-    assert error.filename == str(tmp_path / "none.mi2log")
+    assert error.filename == error.file == str(tmp_path / "none.mi2log")
+    assert (error.offset, error.line, error.field) == (None, None, None)
 
 
 def test_a_file_of_no_use(tmp_path: Path) -> None:
@@ -37,9 +39,11 @@ def test_a_file_of_no_use(tmp_path: Path) -> None:
 
 def test_a_table_that_lacks_a_column(tmp_path: Path, run: am.LabRun) -> None:
     path = tmp_path / "transfers.csv"
-    path.write_text("a,b\n1,2\n")
-    with pytest.raises(am.AirmileFormatError):
+    path.write_text("id,start_us,bytes\na,1,2\n")
+    with pytest.raises(am.AirmileFormatError) as raised:
         am.radio(run.log, transfers=path)
+    error = raised.value
+    assert (error.file, error.offset, error.line, error.field) == (str(path), 0, 1, "end_us")
 
 
 def test_nothing_to_analyse(tmp_path: Path, run: am.LabRun) -> None:
@@ -90,6 +94,60 @@ def test_a_former_run_is_replaced_only_when_told(tmp_path: Path) -> None:
         am.lab_run("sample-rate-limited", tmp_path, seed=7)
     again = am.lab_run("sample-rate-limited", tmp_path, seed=7, force=True)
     assert "seed = 7" in (again.log.parent / "scenario.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "offset", "line", "field"),
+    [
+        ("run.tar", "archive", 700, None, None),
+        ("page.har", b'{"log":{"version":"1.2","entries":[{]}}', 36, None, "log.entries[]"),
+        ("transfers.csv", b"id,start_us,end_us,bytes\na,x,2,3\n", None, 2, "start_us"),
+        ("log.mi2log", b"", None, None, None),
+    ],
+)
+def test_the_place_of_an_error(
+    run: am.LabRun,
+    tmp_path: Path,
+    name: str,
+    contents: bytes | str,
+    offset: int | None,
+    line: int | None,
+    field: str | None,
+) -> None:
+    path = tmp_path / name
+    if contents == "archive":
+        with tarfile.open(path, "w") as archive:
+            archive.add(run.log, "modem.mi2log")
+        contents = path.read_bytes()[:700]
+    assert isinstance(contents, bytes)
+    path.write_bytes(contents)
+    with pytest.raises(am.AirmileError) as raised:
+        am.diagnose(path)
+    error = raised.value
+    assert (error.file, error.offset, error.line) == (str(path), offset, line)
+    assert error.field == field
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "meant"),
+    [
+        ("radio", "pause", "pause_ms"),
+        ("diagnose", "transfer", "transfers"),
+        ("diagnose", "since", "from_"),
+        ("packets", "clients", "client"),
+        ("packets", "rto_ms", "min_rto_ms"),
+        ("compare", "port", "ports"),
+        ("lab_run", "seeds", "seed"),
+    ],
+)
+def test_an_unknown_argument_names_the_near_one(
+    run: am.LabRun, function: str, name: str, meant: str
+) -> None:
+    words = f"unexpected keyword argument '{name}'; did you mean '{meant}'"
+    with pytest.raises(TypeError, match=words):
+        getattr(am, function)(run.log, **{name: 1})
+    with pytest.raises(TypeError, match="'xyz'; there are files, "):
+        am.radio(run.log, xyz=1)  # type: ignore[call-arg]
 
 
 def test_wrong_types(run: am.LabRun) -> None:

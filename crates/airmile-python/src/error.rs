@@ -1,8 +1,10 @@
-//! Converts every error of the library to an exception of `airmile.errors`.
+//! Converts every error of the library to an exception of `airmile.errors`, with the file, byte
+//! offset and field as attributes.
 
 use std::path::Path;
 
 use airmile::Error;
+use airmile::codec::table::TableError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -19,8 +21,73 @@ pub fn to_py(error: Error) -> PyErr {
             Error::NoScenario { .. } => raise(py, "AirmileOptionError", &text),
             Error::Parquet { .. } | Error::Arrow { .. } => raise(py, "AirmileOutputError", &text),
         };
-        raised.unwrap_or_else(|failed| failed)
+        raised.and_then(|raised| placed(py, raised, &error)).unwrap_or_else(|failed| failed)
     })
+}
+
+/// The exception with the place that the error names.
+fn placed(py: Python<'_>, raised: PyErr, error: &Error) -> PyResult<PyErr> {
+    let (path, place) = match error {
+        Error::Read { path, source } | Error::Write { path, source } => {
+            (path.as_path(), Place::of(&source.to_string()))
+        }
+        Error::Unusable { path, what } | Error::Parquet { path, what } => {
+            (path.as_path(), Place::of(what))
+        }
+        Error::Table { path, source } => (path.as_path(), Place::in_table(source)),
+        Error::NothingToAnalyse(text) => match text.split_once(": ") {
+            Some((path, what)) if Path::new(path).exists() => (Path::new(path), Place::of(what)),
+            _ => return Ok(raised),
+        },
+        _ => return Ok(raised),
+    };
+    let value = raised.value(py);
+    value.setattr("file", path.as_os_str())?;
+    value.setattr("offset", place.offset)?;
+    value.setattr("line", place.line)?;
+    value.setattr("field", place.field)?;
+    Ok(raised)
+}
+
+/// Where in a file an error is.
+#[derive(Default)]
+struct Place {
+    offset: Option<u64>,
+    line: Option<u64>,
+    field: Option<String>,
+}
+
+impl Place {
+    /// By the parts of a text: `byte 36: log.entries[]: ...`, `line 2, column `id`: ...`.
+    fn of(text: &str) -> Self {
+        let mut place = Self::default();
+        let mut parts = text.split(": ").peekable();
+        while let Some(part) = parts.next() {
+            let number = |word: &str| part.strip_prefix(word)?.split(',').next()?.parse().ok();
+            if let Some(offset) = number("byte ") {
+                place.offset = Some(offset);
+                let next = parts.peek().map(|next| next.strip_prefix("field ").unwrap_or(next));
+                place.field = next.filter(|next| !next.contains(' ')).map(str::to_owned);
+            } else if let Some(line) = number("line ") {
+                place.line = Some(line);
+                let column = part.split_once("column `").and_then(|(_, name)| name.split_once('`'));
+                place.field = column.map(|(name, _)| name.to_owned());
+            }
+        }
+        place
+    }
+
+    fn in_table(error: &TableError) -> Self {
+        let (line, field) = match error {
+            TableError::MissingColumn { column, .. } => (Some(1), Some(*column)),
+            TableError::BadField { line, column, .. } | TableError::Empty { line, column, .. } => {
+                (Some(*line), Some(*column))
+            }
+            TableError::Row { line, .. } | TableError::Limit { line, .. } => (Some(*line), None),
+            TableError::Csv { .. } => (None, None),
+        };
+        Self { offset: Some(error.offset()), line, field: field.map(str::to_owned) }
+    }
 }
 
 /// Options of the command that are arguments in Python.

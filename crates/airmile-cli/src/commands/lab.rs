@@ -215,7 +215,7 @@ fn number(value: f64) -> String {
 }
 
 /// All rows as one table, followed by the notes on them.
-fn text(done: &Reproduction) -> String {
+pub fn text(done: &Reproduction) -> String {
     let mut notes: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for experiment in &done.experiments {
