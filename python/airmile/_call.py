@@ -1,4 +1,4 @@
-"""Keyword arguments that do not exist: the error names the one that was probably meant."""
+"""Errors of arguments: they name the argument, and one that does not exist the near one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from airmile.errors import AirmileOptionError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -16,7 +18,7 @@ _MEANT = {"from": "from_", "since": "from_", "start": "from_", "until": "to", "e
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with a `TypeError` for an unknown argument that names the near one."""
+    """The function, whose errors name the argument."""
     known = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
@@ -24,7 +26,16 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for name in kwargs:
             if name not in known:
                 raise TypeError(_unknown(function.__name__, name, known))
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            # By the compiled part, which converts the arguments: `... field Analysis.pause_ms`.
+            text, _, field = str(error).rpartition(".")
+            if not text.startswith("failed to extract field ") or error.__cause__ is None:
+                raise
+            if isinstance(error.__cause__, OverflowError):
+                raise AirmileOptionError(f"{field}: a number is out of range") from None
+            raise TypeError(f"{field}: {error.__cause__}") from None
 
     return call
 

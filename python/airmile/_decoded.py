@@ -34,11 +34,16 @@ class Decoded(ReadReport):
         return dict(self._tables)
 
     def __getitem__(self, record: str) -> Table:
+        if record not in self._tables:
+            raise KeyError(self._unknown(record))
         return self._tables[record]
+
+    def _unknown(self, record: str) -> str:
+        return f"no table {record!r}; there are {', '.join(self._tables)}"
 
     def __getattr__(self, record: str) -> Table:
         if record.startswith("_") or record not in self._tables:
-            raise AttributeError(f"no table {record!r}; there are {', '.join(self._tables)}")
+            raise AttributeError(self._unknown(record))
         return self._tables[record]
 
     def __dir__(self) -> list[str]:

@@ -18,7 +18,7 @@ from airmile.errors import AirmileOptionError
 
 FilePath: TypeAlias = str | os.PathLike[str]
 Files: TypeAlias = FilePath | Iterable[FilePath]
-Time: TypeAlias = float | str | datetime.datetime
+Time: TypeAlias = float | str | datetime.date | datetime.timedelta
 Evidence: TypeAlias = Literal["auto", "poll", "padding", "grants", "paper"]
 
 # Defaults are defined once, in the compiled part.
@@ -42,9 +42,9 @@ def inspect(
             player's, iperf3), compressed (gzip, zstd) or not, or directories of
             them; one path or several. The kind of a file is recognised from its
             content.
-        from_: ignore everything before this time: seconds since the start, a
-            `datetime` (without a zone: UTC), or text as for `--from`
-            (`"12:01:29"`, `"2018-08-25T12:01:29Z"`).
+        from_: ignore everything before this time: seconds or a `timedelta` since the
+            start, a `datetime` (without a zone: UTC) or `date`, or text as for
+            `--from` (`"12:01:29"`, `"2018-08-25T12:01:29Z"`).
         to: ignore everything from this time on.
         rnti: only the grants of this RNTI from a sniffer's table; by default those
             of the one with the most bytes.
@@ -464,9 +464,14 @@ def _analysis(files: Files, **options: object) -> dict[str, object]:
 
 
 def _paths(files: Files) -> list[str]:
-    if isinstance(files, str | os.PathLike):
-        return [os.fspath(files)]
-    return [os.fspath(path) for path in files]
+    if isinstance(files, str | bytes | os.PathLike):
+        return [os.fsdecode(files)]
+    if not isinstance(files, Iterable):
+        raise TypeError(f"files are a path or several, not {type(files).__name__}")
+    paths = [os.fsdecode(path) for path in files]
+    if not paths:
+        raise AirmileOptionError("files: give one or more")
+    return paths
 
 
 def _time(time: object) -> str | None:
@@ -477,6 +482,10 @@ def _time(time: object) -> str | None:
         if time.tzinfo is not None:
             time = time.astimezone(datetime.UTC).replace(tzinfo=None)
         return time.isoformat(timespec="microseconds") + "Z"
+    if isinstance(time, datetime.date):
+        return time.isoformat()
+    if isinstance(time, datetime.timedelta):
+        time = time.total_seconds()
     if isinstance(time, numbers.Real):
         return f"{float(time):.9f}"
     raise TypeError(f"a time is a number, a datetime or text, not {type(time).__name__}")

@@ -12,6 +12,7 @@ from airmile import _airmile
 from airmile._call import checked
 from airmile._report import Report
 from airmile._table import Table
+from airmile.errors import AirmileOptionError
 
 
 class Scenario(NamedTuple):
@@ -63,9 +64,15 @@ class LabRun(Report):
         """`id`, `dir` and the true `link_demand` of each transfer."""
         return Table(self._run.transfers())
 
+    def __str__(self) -> str:
+        return self._run.text()
+
     def __repr__(self) -> str:
         document = self.to_dict()
         return f"<airmile.LabRun: {document['scenario']}, seed {document['seed']}, in {self.dir}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 class Reproduction(Report):
@@ -135,7 +142,7 @@ def lab_run(
             wrote and keeps all others.
 
     Raises:
-        AirmileOptionError: the scenario does not exist.
+        AirmileOptionError: the scenario does not exist, or the seed is out of range.
         AirmileOutputError: the directory or a file cannot be written.
 
     >>> import tempfile, airmile as am
@@ -143,6 +150,8 @@ def lab_run(
     >>> run.log.name, run.transfers["id"]
     ('modem.mi2log', ['paced'])
     """
+    if seed is not None and not 0 <= seed < 2**64:
+        raise AirmileOptionError(f"seed: {seed} is out of range")
     return LabRun(_airmile.lab_run(scenario, seed, force, os.fspath(output)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from airmile.errors import AirmileMissingLibraryError
 
@@ -25,7 +25,7 @@ class Table:
     Any library with Arrow's PyCapsule interface reads it without a copy:
     `polars.DataFrame(table)`, `pyarrow.table(table)`,
     `pandas.DataFrame.from_arrow(table)` (pandas 3), DuckDB, and so on. Without
-    one, it is a sequence of dictionaries.
+    one, it is a sequence of dictionaries (`table[0]`) with columns (`table["bytes"]`).
 
     Units are in the columns' names (`_ms`, `_bytes`, `_bps`, `_dbm`); `docs` describes
     each column. For other libraries times since the Unix epoch (`start_us`, `time_ns`)
@@ -64,12 +64,31 @@ class Table:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self._table.to_pylist())
 
-    def __getitem__(self, column: str) -> list[Any]:
-        """A column's values as a list; null is `None`.
+    @overload
+    def __getitem__(self, key: str) -> list[Any]: ...
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, key: str | int | slice) -> Any:
+        """A column's values as a list (null is `None`), or a row, or rows.
 
         Raises:
+            IndexError: there is no such row.
             KeyError: there is no such column.
         """
+        if isinstance(key, slice):
+            at = range(len(self))[key]
+            rows = self._table.to_pylist(max(at) - min(at) + 1, min(at)) if at else []
+            return rows[:: at.step]
+        if isinstance(key, int):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"row {key}: {self.name} has {_rows(len(self))}")
+            return self._table.to_pylist(1, key % len(self))[0]
+        return self._column(key)
+
+    def _column(self, column: str) -> list[Any]:
         values = self._table.column(column)
         if values is None:
             raise KeyError(f"{column!r}: {self.name} has {', '.join(self.columns)}")
@@ -114,7 +133,10 @@ class Table:
         return self._table.__arrow_c_schema__()
 
     def __repr__(self) -> str:
-        return f"<airmile.Table {self.name}: {len(self)} rows of {', '.join(self.columns)}>"
+        return f"<airmile.Table {self.name}: {_rows(len(self))} of {', '.join(self.columns)}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.columns
 
     def _repr_html_(self) -> str:
         head = "".join(
@@ -128,6 +150,10 @@ class Table:
         more = len(self) - _SHOWN_ROWS
         rest = f"<p>and {more} more rows</p>" if more > 0 else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{rest}"
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _cell(value: object) -> str:

@@ -55,6 +55,8 @@ def timeline(report: RadioReport, ax: Axes | None = None) -> Axes:
         AirmileMissingLibraryError: matplotlib is not installed.
         AirmileNoDataError: there is neither a transfer nor a burst.
     """
+    if not isinstance(report, RadioReport):
+        raise TypeError(f"timeline draws the result of radio(), not {type(report).__name__}")
     transfers, bursts = report.transfers.to_dicts(), report.bursts.to_dicts()
     if not transfers and not bursts:
         raise AirmileNoDataError("timeline: the report has no transfers and no bursts")

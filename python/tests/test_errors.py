@@ -65,7 +65,10 @@ def test_nothing_to_analyse(tmp_path: Path, run: am.LabRun) -> None:
         ({"pause_ms": -1}, "pause_ms: -1 is out of range"),
         ({"min_bytes": -1}, "min_bytes"),
         ({"sim": 300}, "sim"),
-        ({"sim": 9}, "no such subscription"),
+        ({"sim": 9}, "sim=9: the log has no such subscription"),
+        ({"from_": 5, "to": 3}, "from_ is not before to"),
+        ({"pause_ms": 2**70}, "pause_ms: a number is out of range"),
+        ({"rnti": 70_000}, "rnti: 70000 is out of range"),
     ],
 )
 def test_options(run: am.LabRun, options: dict[str, Any], words: str) -> None:
@@ -75,7 +78,7 @@ def test_options(run: am.LabRun, options: dict[str, Any], words: str) -> None:
 
 
 def test_names(run: am.LabRun, tmp_path: Path) -> None:
-    with pytest.raises(am.AirmileOptionError, match="unknown record type `grants`"):
+    with pytest.raises(am.AirmileOptionError, match=r"^only: unknown record type `grants`"):
         am.decode(run.log, only="grants")
     with pytest.raises(am.AirmileOptionError, match="nope: no scenario has this name"):
         am.lab_run("nope", tmp_path)
@@ -90,7 +93,7 @@ def test_an_output_that_cannot_be(tmp_path: Path) -> None:
 
 def test_a_former_run_is_replaced_only_when_told(tmp_path: Path) -> None:
     am.lab_run("sample-rate-limited", tmp_path)
-    with pytest.raises(am.AirmileError, match="contains an earlier run"):
+    with pytest.raises(am.AirmileError, match=r"contains an earlier run: .* or force=True to "):
         am.lab_run("sample-rate-limited", tmp_path, seed=7)
     again = am.lab_run("sample-rate-limited", tmp_path, seed=7, force=True)
     assert "seed = 7" in (again.log.parent / "scenario.toml").read_text()
@@ -151,12 +154,20 @@ def test_an_unknown_argument_names_the_near_one(
 
 
 def test_wrong_types(run: am.LabRun) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="files are a path or several, not int"):
         am.radio(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="a time is"):
         am.radio(run.log, from_=[1])  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="pause_ms: 'str' object cannot be interpreted"):
         am.radio(run.log, pause_ms="long")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"timeline draws the result of radio\(\), not Diagnosis"):
+        am.plot.timeline(am.diagnose(run.log))  # type: ignore[arg-type]
+    with pytest.raises(am.AirmileOptionError, match="files: give one or more"):
+        am.diagnose([])
+    with pytest.raises(am.AirmileOptionError, match="ports: a number is out of range"):
+        am.compare(run.dir, ports=[70_000])
+    with pytest.raises(am.AirmileOptionError, match="seed: -1 is out of range"):
+        am.lab_run("idle", run.dir / "idle", seed=-1)
 
 
 def test_times_are_taken_in_every_form(run: am.LabRun) -> None:
@@ -169,6 +180,9 @@ def test_times_are_taken_in_every_form(run: am.LabRun) -> None:
     assert answers[0] == answers[1] == answers[2]
     assert answers[0]["bursts"]
     assert answers[0] != am.radio(run.log).to_dict()
+    after = am.radio(run.log, from_=datetime.timedelta(seconds=3)).to_dict()
+    assert after == am.radio(run.log, from_=3).to_dict() != am.radio(run.log).to_dict()
+    assert am.radio(run.log, from_=start.date()).to_dict() == am.radio(run.log).to_dict()
 
 
 def test_missing_libraries_are_named(

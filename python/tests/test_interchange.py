@@ -117,6 +117,17 @@ def test_tables_without_rows(run: am.LabRun) -> None:
     assert pyarrow.table(table).column_names == table.columns
 
 
+def test_rows_by_number(grant: am.Table) -> None:
+    """As of a list, also past the first batch."""
+    rows = grant.to_dicts()
+    for at in (0, 1, -1, len(rows) - 1):
+        assert grant[at] == rows[at]
+    for part in (slice(3, 7), slice(-2, None), slice(8, 2, -2), slice(5, 5), slice(None, 9, 4)):
+        assert grant[part] == rows[part]
+    with pytest.raises(IndexError, match=f"grant has {len(rows)} rows"):
+        _ = grant[len(rows)]
+
+
 def test_a_slip_in_a_column_is_told(report: am.RadioReport) -> None:
     with pytest.raises(KeyError, match="bursts has dir"):
         _ = report.bursts["nope"]

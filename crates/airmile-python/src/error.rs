@@ -11,14 +11,13 @@ use pyo3::types::PyTuple;
 /// The exception for an error of the library.
 pub fn to_py(error: Error) -> PyErr {
     Python::attach(|py| {
-        let text = error.to_string();
+        let text = with_arguments(&error.to_string());
         let raised = match &error {
             Error::Read { path, source } => system(py, "AirmileInputError", path, source, &text),
             Error::Write { path, source } => system(py, "AirmileOutputError", path, source, &text),
             Error::Unusable { .. } | Error::Table { .. } => raise(py, "AirmileFormatError", &text),
             Error::NothingToAnalyse(_) => raise(py, "AirmileNoDataError", &text),
-            Error::Option(_) => raise(py, "AirmileOptionError", &with_arguments(&text)),
-            Error::NoScenario { .. } => raise(py, "AirmileOptionError", &text),
+            Error::Option(_) | Error::NoScenario { .. } => raise(py, "AirmileOptionError", &text),
             Error::Parquet { .. } | Error::Arrow { .. } => raise(py, "AirmileOutputError", &text),
         };
         raised.and_then(|raised| placed(py, raised, &error)).unwrap_or_else(|failed| failed)
@@ -90,33 +89,64 @@ impl Place {
     }
 }
 
+/// Options of the command that have another form in Python.
+const RENAMED: [(&str, &str); 4] = [
+    ("from", "from_"),
+    ("force", "force=True"),
+    ("experimental", "experimental=True"),
+    ("out", "output"),
+];
+
 /// Options of the command that are arguments in Python.
-const ARGUMENTS: [&str; 9] = [
-    "start-threshold",
+const ARGUMENTS: [&str; 22] = [
+    "by",
+    "client",
     "end-threshold",
-    "radio-at-least",
-    "not-radio-below",
-    "pause-ms",
+    "evidence",
+    "flow",
+    "html",
+    "key",
     "min-bytes",
+    "not-radio-below",
+    "only",
+    "output",
+    "pause-ms",
+    "perfetto",
+    "ports",
+    "proxy-ports",
+    "radio-at-least",
+    "rnti",
+    "seed",
     "send-rate",
     "sim",
-    "only",
+    "start-threshold",
+    "to",
 ];
 
 /// Replaces options of the command line in a message by Python's arguments: `--start-threshold 2`
 /// becomes `start_threshold=2`. Other words that start with two hyphens, such as a part of a path,
-/// are unchanged.
+/// are unchanged, as are command lines.
 fn with_arguments(text: &str) -> String {
     let argument = |word: &str| {
         let option = word.strip_prefix("--")?;
-        ARGUMENTS.contains(&option).then(|| option.replace('-', "_"))
+        let name = option.trim_end_matches([':', ',', ';', ')', '`']);
+        let renamed = RENAMED.iter().find(|(known, _)| *known == name);
+        let python = match renamed {
+            Some((_, python)) => (*python).to_owned(),
+            None => ARGUMENTS.contains(&name).then(|| name.replace('-', "_"))?,
+        };
+        Some(python + option.strip_prefix(name)?)
     };
     let is_value =
         |word: &&str| word.starts_with(|c: char| c.is_ascii_digit() || "-Ni".contains(c));
     let mut words = text.split(' ').peekable();
     let mut out = Vec::new();
+    let mut is_command = false;
     while let Some(word) = words.next() {
-        out.push(match argument(word) {
+        is_command |= word.starts_with("`airmile");
+        let name = argument(word).filter(|_| !is_command);
+        is_command &= !word.trim_start_matches('`').contains('`');
+        out.push(match name {
             None => word.to_owned(),
             Some(name) => match words.next_if(|next| next.ends_with(':') && is_value(next)) {
                 Some(value) => format!("{name}={value}"),

@@ -344,6 +344,10 @@ impl LabRun {
         json(py, "lab_run", &self.0)
     }
 
+    fn text(&self) -> String {
+        airmile_cli::text::lab_run(&self.0)
+    }
+
     fn transfers(&self) -> PyResult<Table> {
         table(ArrowTable::of_rows("transfers", &self.0.transfers))
     }

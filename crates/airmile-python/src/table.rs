@@ -173,17 +173,21 @@ impl Table {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The first `limit` rows as dictionaries; all by default.
-    #[pyo3(signature = (limit=None))]
+    /// At most `limit` rows after the first `offset` as dictionaries; all by default.
+    #[pyo3(signature = (limit=None, offset=0))]
     fn to_pylist<'py>(
         &self,
         py: Python<'py>,
         limit: Option<usize>,
+        mut offset: usize,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let mut rows = Vec::new();
         let limit = limit.unwrap_or(usize::MAX);
         for batch in &self.plain.batches {
-            for row in 0..batch.num_rows().min(limit - rows.len()) {
+            let from = offset.min(batch.num_rows());
+            offset -= from;
+            let count = (batch.num_rows() - from).min(limit - rows.len());
+            for row in from..from + count {
                 let dict = PyDict::new(py);
                 for (field, array) in self.plain.schema.fields().iter().zip(batch.columns()) {
                     dict.set_item(field.name(), value(py, array, row)?)?;

@@ -95,9 +95,9 @@ class StoredTable:
             self._read([]).schema if not self._files else self._schema()
         ).__arrow_c_schema__()
 
-    def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def to_pylist(self, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
-        rows: list[dict[str, Any]] = self._read().slice(0, limit).to_pylist()
+        rows: list[dict[str, Any]] = self._read().slice(offset, limit).to_pylist()
         return rows
 
     def column(self, name: str) -> list[Any] | None:

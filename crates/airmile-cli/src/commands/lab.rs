@@ -50,7 +50,7 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
 }
 
 /// Files, transfers and causes of a run.
-fn run_text(run: &LabRun) -> String {
+pub fn run_text(run: &LabRun) -> String {
     let mut out =
         format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, printable_path(&run.dir));
     let files = run.files.iter().filter(|file| file.bytes > 0);
