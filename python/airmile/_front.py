@@ -195,6 +195,7 @@ def radio(
         not_radio_below=not_radio_below,
         rnti=rnti,
         experimental=experimental,
+        whole_urls=False,
     )
     return RadioReport(_airmile.radio(ask), Request(ask))
 
@@ -216,12 +217,14 @@ def diagnose(
     not_radio_below: float = _DEFAULTS["not_radio_below"],
     rnti: int | None = None,
     experimental: bool = False,
+    whole_urls: bool = False,
 ) -> Diagnosis:
     """Find the bottleneck: one verdict per transfer, with evidence.
 
     Arguments and errors are those of :func:`radio`. The files may include
     captures and an application's log (HAR, NetLog, qlog, a player's, iperf3),
-    which describes the transfers; `transfers` also accepts one.
+    which describes the transfers; `transfers` also accepts one. With `whole_urls`, names
+    and pages have the query of their URLs, which may hold tokens.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
@@ -246,6 +249,7 @@ def diagnose(
         not_radio_below=not_radio_below,
         rnti=rnti,
         experimental=experimental,
+        whole_urls=whole_urls,
     )
     return Diagnosis(_airmile.diagnose(ask), Request(ask))
 

@@ -58,6 +58,21 @@ def test_an_applications_log(run: am.LabRun, document: Document) -> None:
     assert am.inspect(log).files["kind"] == ["player_log"]
 
 
+def test_whole_urls(tmp_path: Path) -> None:
+    """Queries of URLs are shown only if asked for, as with the command's `-v`."""
+    path = tmp_path / "page.har"
+    entry = {
+        "startedDateTime": "2026-01-05T09:00:00Z",
+        "time": 100,
+        "request": {"method": "GET", "url": "https://a.test/x?token=secret", "headers": []},
+        "response": {"status": 200, "content": {"size": 5000}, "bodySize": 5000, "headers": []},
+        "timings": {"send": 1, "wait": 50, "receive": 49},
+    }
+    path.write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
+    assert "secret" not in am.diagnose(path).json()
+    assert "secret" in am.diagnose(path, whole_urls=True).json()
+
+
 def test_given_transfers(download: am.LabRun, document: Document) -> None:
     given = ["--transfers", download.transfers_csv]
     answer = am.diagnose(download.log, transfers=download.transfers_csv)

@@ -68,6 +68,7 @@ pub struct Analysis {
     files: Vec<PathBuf>,
     rnti: Option<i64>,
     experimental: bool,
+    whole_urls: bool,
     transfers: Option<PathBuf>,
     evidence: String,
     start_threshold: f64,
@@ -106,7 +107,8 @@ impl Analysis {
         options.thresholds.not_radio_below = self.not_radio_below;
         options.check().map_err(to_py)?;
         let inputs = read(self.files, self.rnti, self.experimental)?;
-        Ok((Inputs { transfers: self.transfers, ..inputs }, options))
+        let (transfers, whole_urls) = (self.transfers, self.whole_urls);
+        Ok((Inputs { transfers, whole_urls, ..inputs }, options))
     }
 }
 
