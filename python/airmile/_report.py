@@ -12,12 +12,24 @@ from typing import Any, Protocol, TypeVar
 from airmile import _airmile, documents
 from airmile._table import Table
 
-# Those of the HTML report (web/src/report.css), after Okabe and Ito: distinguishable with any
-# colour vision.
+# Those of the HTML report (web/src/report.css); verdicts without a cause after Okabe and Ito:
+# distinguishable with any colour vision.
 VERDICT_COLOURS = {
     "radio": "#0072b2",
     "mixed": "#a5457e",
     "not_radio": "#c77700",
+    "radio_contention": "#3a94cc",
+    "radio_signal": "#0072b2",
+    "slow_start_restart": "#c2410c",
+    "undesired_slow_start": "#b91c1c",
+    "first_slow_start": "#eab308",
+    "receive_window": "#7c3aed",
+    "sender_limited": "#0d9488",
+    "wireline": "#65a30d",
+    "loss_recovery_radio": "#db2777",
+    "loss_recovery_congestion": "#db2777",
+    "setup": "#94a3b8",
+    "uplink_queue": "#f59e0b",
     "unknown": "#6b757d",
 }
 
@@ -429,12 +441,12 @@ class Diagnosis(Analysis):
         return f"<airmile.Diagnosis: {self.verdict}, confidence {self.confidence:.0%}. {self.says}>"
 
     def _repr_html_(self) -> str:
-        colour = VERDICT_COLOURS.get(self.verdict, VERDICT_COLOURS["unknown"])
+        colour = VERDICT_COLOURS[self.verdict]
         parts = [
             f'<p style="border-left:6px solid {colour};padding-left:8px">'
             f"<b>{escape(self.says)}</b><br>{escape(self.verdict)}, "
             f"confidence {self.confidence:.0%}</p>",
-            *(f"<p>{escape(page.says)}</p>" for page in self.pages),
+            *(f"<p>{escape(page.url)}: {escape(page.says)}</p>" for page in self.pages),
             *(f"<p>{escape(player.says)}</p>" for player in self.players),
             _transfers_html(self.transfers.to_dicts(_LISTED), len(self.transfers)),
         ]
@@ -454,7 +466,7 @@ def _transfers_html(transfers: list[dict[str, Any]], of: int) -> str:
 
     rows = []
     for transfer in transfers:
-        colour = VERDICT_COLOURS.get(transfer["verdict"], VERDICT_COLOURS["unknown"])
+        colour = VERDICT_COLOURS[transfer["verdict"]]
         cells = [
             escape(transfer["id"]),
             f'<span style="color:{colour}">&#9632;</span> {escape(transfer["verdict"])}',

@@ -21,10 +21,15 @@ class Part:
         return cls(**{name: _value(kind, document.get(name)) for name, kind in _fields(cls)})
 
     def __repr__(self) -> str:
-        says = getattr(self, "says", None)
-        shown = says or ", ".join(
-            f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
-            for name, value in _scalars(self).items()
+        says, url = getattr(self, "says", None), getattr(self, "url", None)
+        shown = (
+            f"{url}: {says}"
+            if says and url
+            else says
+            or ", ".join(
+                f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
+                for name, value in _scalars(self).items()
+            )
         )
         return f"<airmile.{type(self).__name__}: {shown}>"
 
