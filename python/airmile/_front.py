@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import numbers
 import os
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 from airmile import _airmile
+from airmile._arguments import FilePath, Files, Time, paths, time
 from airmile._call import checked
 from airmile._comparison import Comparison, ScrubReport
 from airmile._decoded import Decoded
@@ -16,9 +15,6 @@ from airmile._packet_report import PacketReport
 from airmile._report import Diagnosis, InspectReport, RadioReport, Request
 from airmile.errors import AirmileOptionError
 
-FilePath: TypeAlias = str | os.PathLike[str]
-Files: TypeAlias = FilePath | Iterable[FilePath]
-Time: TypeAlias = float | str | datetime.date | datetime.timedelta
 Evidence: TypeAlias = Literal["auto", "poll", "padding", "grants", "paper"]
 
 # Defaults are defined once, in the compiled part.
@@ -66,9 +62,9 @@ def inspect(
     return InspectReport(
         _airmile.inspect(
             {
-                "files": _paths(files),
-                "from": _time(from_),
-                "to": _time(to),
+                "files": paths(files),
+                "from": time(from_),
+                "to": time(to),
                 "rnti": rnti,
                 "experimental": experimental,
             }
@@ -112,9 +108,9 @@ def decode(
     """
     tables, document = _airmile.decode(
         {
-            "files": _paths(files),
-            "from": _time(from_),
-            "to": _time(to),
+            "files": paths(files),
+            "from": time(from_),
+            "to": time(to),
             "only": [only] if isinstance(only, str) else list(only),
             "sim": sim,
             "rnti": rnti,
@@ -291,12 +287,12 @@ def compare(
     ('middlebox_restarts', 'port', ['port 80', 'port 443', 'port 7777'])
     """
     ask = {
-        "files": _paths(runs),
+        "files": paths(runs),
         "by": by,
         "ports": list(ports),
         "seed": seed,
-        "from": _time(from_),
-        "to": _time(to),
+        "from": time(from_),
+        "to": time(to),
     }
     return Comparison(_airmile.compare(ask))
 
@@ -327,7 +323,7 @@ def scrub(files: Files, output: FilePath, *, key: FilePath | None = None) -> Scr
     (['shared.pcapng'], 'shared.pcapng.key')
     """
     where = None if key is None else os.fspath(key)
-    return ScrubReport(_airmile.scrub(_paths(files), os.fspath(output), where))
+    return ScrubReport(_airmile.scrub(paths(files), os.fspath(output), where))
 
 
 @checked
@@ -435,7 +431,7 @@ def packets_ask(
 ) -> dict[str, Any]:
     """The argument of the compiled part; arguments are those of :func:`packets`."""
     return {
-        "files": _paths(files),
+        "files": paths(files),
         "client": [client] if isinstance(client, str) else list(client),
         "proxy_ports": list(proxy_ports),
         "idle_s": idle_s,
@@ -444,8 +440,8 @@ def packets_ask(
         "min_rto_ms": min_rto_ms,
         "send_rate": send_rate if isinstance(send_rate, str) else f"{send_rate:.12g}",
         "threads": threads,
-        "from": _time(from_),
-        "to": _time(to),
+        "from": time(from_),
+        "to": time(to),
     }
 
 
@@ -461,35 +457,7 @@ class _Text:
 
 def _analysis(files: Files, **options: object) -> dict[str, object]:
     ask = dict(options)
-    ask["files"] = _paths(files)
-    ask["from"] = _time(ask.pop("from_"))
-    ask["to"] = _time(ask["to"])
+    ask["files"] = paths(files)
+    ask["from"] = time(ask.pop("from_"))
+    ask["to"] = time(ask["to"])
     return ask
-
-
-def _paths(files: Files) -> list[str]:
-    if isinstance(files, str | bytes | os.PathLike):
-        return [os.fsdecode(files)]
-    if not isinstance(files, Iterable):
-        raise TypeError(f"files are a path or several, not {type(files).__name__}")
-    paths = [os.fsdecode(path) for path in files]
-    if not paths:
-        raise AirmileOptionError("files: give one or more")
-    return paths
-
-
-def _time(time: object) -> str | None:
-    """A time in the command's format."""
-    if time is None or isinstance(time, str):
-        return time
-    if isinstance(time, datetime.datetime):
-        if time.tzinfo is not None:
-            time = time.astimezone(datetime.UTC).replace(tzinfo=None)
-        return time.isoformat(timespec="microseconds") + "Z"
-    if isinstance(time, datetime.date):
-        return time.isoformat()
-    if isinstance(time, datetime.timedelta):
-        time = time.total_seconds()
-    if isinstance(time, numbers.Real):
-        return f"{float(time):.9f}"
-    raise TypeError(f"a time is a number, a datetime or text, not {type(time).__name__}")

@@ -62,6 +62,7 @@ def test_nothing_to_analyse(tmp_path: Path, run: am.LabRun) -> None:
         ({"radio_at_least": 0.5, "not_radio_below": 0.6}, r"not_radio_below \(0.6\) is above"),
         ({"from_": "soon"}, "is no time"),
         ({"from_": -1.0}, "is before the start"),
+        ({"from_": 1_767_603_607_503_000}, "1767603607503000: a number is in seconds since"),
         ({"pause_ms": -1}, "pause_ms: -1 is out of range"),
         ({"min_bytes": -1}, "min_bytes"),
         ({"sim": 300}, "sim"),
