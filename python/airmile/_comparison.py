@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from airmile import _airmile
+from airmile import _airmile, documents
 from airmile._report import ReadReport, Report
 from airmile._table import Table
 
@@ -72,6 +72,11 @@ class Comparison(ReadReport):
     def pairs(self) -> Table:
         """A row per pair of groups: the differences, `second` minus `first`, and their p."""
         return Table(self._compare.pairs())
+
+    @property
+    def pages(self) -> list[documents.ComparedPage]:
+        """The pages that several runs loaded: load times and causes in each run."""
+        return self._parts("pages", documents.ComparedPage)
 
     @property
     def runs(self) -> Table:

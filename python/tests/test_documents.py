@@ -125,6 +125,16 @@ def test_compare(document: Document, command: Callable[..., Any], tmp_path: Path
         assert getattr(two, name).to_dicts() == two.to_dict()[name], name
 
 
+def test_compared_pages(tmp_path: Path) -> None:
+    runs = [am.lab_run(name, tmp_path / name).dir for name in ("page", "page-slow-server")]
+    answer = am.compare(runs, by="run")
+    assert plain(answer.pages) == answer.to_dict()["pages"]
+    (page,) = answer.pages
+    assert [loads.run for loads in page.loads] == [str(run) for run in runs]
+    assert (page.loads[1].difference_ms or 0) > 300
+    assert page.url in repr(page)
+
+
 def test_scrub(capture: Path, command: Callable[..., Any], tmp_path: Path) -> None:
     report = am.scrub(capture, tmp_path / "copy.pcapng", key=tmp_path / "my.key")
     assert (report.copies, report.key_made) == ([tmp_path / "copy.pcapng"], True)

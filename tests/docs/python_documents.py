@@ -11,17 +11,17 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 OUT = REPOSITORY / "python/airmile/documents"
-SCHEMA = "docs/schema/diagnose.json"
+SCHEMAS = ["diagnose", "compare"]
 # Each module, with the definitions that begin it; it also has those that only they use.
 MODULES = {
     "_files": ["FileReport", "ClockReport", "ApplicationSummary", "Missing", "ServingCell"],
     "_transfers": ["SessionVerdict", "TransferDiagnosis", "EvidenceCounts", "EcnReport"],
-    "_pages": ["Page", "PlayerSession"],
+    "_pages": ["Page", "PlayerSession", "ComparedPage"],
 }
 WIDTH = 100
 HEAD = '''"""{title}
 
-Written from {schema} by tests/docs/python_documents.py; do not edit.
+Written from docs/schema by tests/docs/python_documents.py; do not edit.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 
 def main() -> int:
-    definitions = json.loads((REPOSITORY / SCHEMA).read_text())["$defs"]
+    definitions = {}
+    for name in SCHEMAS:
+        definitions |= json.loads((REPOSITORY / f"docs/schema/{name}.json").read_text())["$defs"]
     files = written(definitions)
     if "--check" in sys.argv[1:]:
         stale = [name for name, text in files.items() if (OUT / name).read_text() != text]
         if stale:
-            print(f"not as {SCHEMA} has it: {', '.join(stale)}; run {Path(__file__).name}")
+            print(f"not as docs/schema has it: {', '.join(stale)}; run {Path(__file__).name}")
         return bool(stale)
     for name, text in files.items():
         (OUT / name).write_text(text)
@@ -63,7 +65,7 @@ def written(definitions: dict) -> dict[str, str]:
             for used in references(definitions[name]):
                 if module_of[used] != module:
                     imports.setdefault(module_of[used], set()).add(used)
-        text = HEAD.format(title=TITLES[module], schema=SCHEMA)
+        text = HEAD.format(title=TITLES[module])
         text += "from dataclasses import dataclass\n"
         if aliases:
             text += "from typing import Literal, TypeAlias\n"
@@ -73,7 +75,7 @@ def written(definitions: dict) -> dict[str, str]:
         text += "\n" + "\n".join(alias(name, definitions[name]) for name in aliases)
         text += "".join(class_of(name, definitions[name], definitions) for name in classes)
         files[f"{module}.py"] = text
-    text = '"""The parts of documents, typed: what :class:`airmile.Diagnosis` gives.\n\n'
+    text = '"""The parts of documents, typed: what :class:`airmile.Diagnosis` and others give.\n\n'
     text += "A part has the fields of the document's schema (docs/schema). Times that end in `_us` are\n"
     text += "microseconds since the Unix epoch.\n"
     text += '"""\n\n'

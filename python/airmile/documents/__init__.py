@@ -1,4 +1,4 @@
-"""The parts of documents, typed: what :class:`airmile.Diagnosis` gives.
+"""The parts of documents, typed: what :class:`airmile.Diagnosis` and others give.
 
 A part has the fields of the document's schema (docs/schema). Times that end in `_us` are
 microseconds since the Unix epoch.
@@ -22,6 +22,8 @@ from airmile.documents._files import (
     TimeBase,
 )
 from airmile.documents._pages import (
+    ComparedLoads,
+    ComparedPage,
     Milestone,
     Page,
     PageCause,
@@ -57,6 +59,8 @@ __all__ = [
     "ApplicationSummary",
     "Cause",
     "ClockReport",
+    "ComparedLoads",
+    "ComparedPage",
     "Compression",
     "Counterfactual",
     "Direction",

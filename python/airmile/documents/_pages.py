@@ -1,6 +1,6 @@
 """Pages and players.
 
-Written from docs/schema/diagnose.json by tests/docs/python_documents.py; do not edit.
+Written from docs/schema by tests/docs/python_documents.py; do not edit.
 """
 
 from __future__ import annotations
@@ -32,6 +32,48 @@ PageCause: TypeAlias = Literal[
 ]
 
 RequestPhase: TypeAlias = Literal["blocked", "dns", "connect", "tls", "send", "wait", "receive"]
+
+
+@dataclass(frozen=True, repr=False)
+class ComparedLoads(Part):
+    """The loads of a page in a run: medians, if there are several."""
+
+    run: str
+    """The run's path as given."""
+
+    times_ms: list[float]
+    """Time until the load event of each load, in ms."""
+
+    wait_ms: float
+    """Time until the milestone of the verdict, in ms."""
+
+    load_ms: float
+    """Time until the load event, in ms."""
+
+    difference_ms: float | None
+    """That time minus that of the first run in the list; null for that run."""
+
+    verdict: PageCause
+    """The cause whose removal saves most; the longest one, if no other saves more or nothing shows
+    that.
+    """
+
+    evidence: str
+    """The evidence of the causes: `log` alone, also `packets`, or also `radio`."""
+
+    shares_ms: dict[str, float]
+    """Time of the critical path by cause, in ms."""
+
+
+@dataclass(frozen=True, repr=False)
+class ComparedPage(Part):
+    """A page that several runs loaded."""
+
+    url: str
+    """Its URL, without its query."""
+
+    loads: list[ComparedLoads]
+    """Its loads in each run, in the order of the runs."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,6 +1,6 @@
 """Verdicts on transfers.
 
-Written from docs/schema/diagnose.json by tests/docs/python_documents.py; do not edit.
+Written from docs/schema by tests/docs/python_documents.py; do not edit.
 """
 
 from __future__ import annotations
