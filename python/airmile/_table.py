@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
+from airmile._times import as_utc
 from airmile.errors import AirmileMissingLibraryError
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Table:
             for name, _, doc in self._table.columns
         )
         rows = "".join(
-            f"<tr>{''.join(f'<td>{_cell(x)}</td>' for x in row.values())}</tr>"
+            f"<tr>{''.join(f'<td>{_cell(name, x)}</td>' for name, x in row.items())}</tr>"
             for row in self.to_dicts(_SHOWN_ROWS)
         )
         more = len(self) - _SHOWN_ROWS
@@ -156,9 +157,12 @@ def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count} rows"
 
 
-def _cell(value: object) -> str:
+def _cell(name: str, value: object) -> str:
     if value is None:
         return ""
+    time = as_utc(name, value)
+    if time is not None:
+        return time
     if isinstance(value, float):
         return f"{value:.6g}"
     text = str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,11 @@ def test_what_jupyter_shows(run: am.LabRun) -> None:
     assert "not_radio" in radio._repr_html_()
     assert "<pre>" in am.inspect(run.log)._repr_html_()
     assert radio.bursts._repr_html_().count("<tr>") <= 11
+    # Times are shown in UTC.
+    assert re.search(r"<td>2026-01-05 09:00:07\.\d{6}</td>", radio.transfers._repr_html_())
+    assert "start_us=2026-01-05 09:00:07." in repr(answer.per_transfer[0])
+    grant = am.decode(run.log, only="grant", to=1.0).grant
+    assert re.search(r"<td>2026-01-05 09:00:\d\d\.\d{9}</td>", grant._repr_html_())
     assert repr(radio.bursts).startswith("<airmile.Table bursts: ")
     assert repr(am.decode(run.log, only="grant")).startswith("<airmile.Decoded: grant: ")
     assert "sample-rate-limited" in repr(run)

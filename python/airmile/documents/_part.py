@@ -9,6 +9,8 @@ import typing
 from html import escape
 from typing import Any, Self
 
+from airmile._times import as_utc
+
 _SHOWN_ROWS = 10
 
 
@@ -22,16 +24,9 @@ class Part:
 
     def __repr__(self) -> str:
         says, url = getattr(self, "says", None), getattr(self, "url", None)
-        shown = (
-            f"{url}: {says}"
-            if says and url
-            else says
-            or ", ".join(
-                f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
-                for name, value in _scalars(self).items()
-            )
-        )
-        return f"<airmile.{type(self).__name__}: {shown}>"
+        shown = f"{url}: {says}" if says and url else says
+        fields = (f"{name}={_shown(name, value)}" for name, value in _scalars(self).items())
+        return f"<airmile.{type(self).__name__}: {shown or ', '.join(fields)}>"
 
     def _repr_html_(self) -> str:
         says = getattr(self, "says", None)
@@ -41,6 +36,11 @@ class Part:
                 more = f", the first {_SHOWN_ROWS}" if len(value) > _SHOWN_ROWS else ""
                 out += f"<p>{escape(name)} ({len(value)}{more})</p>{_rows(value[:_SHOWN_ROWS])}"
         return out
+
+
+def _shown(name: str, value: object) -> str:
+    plain = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return as_utc(name, value) or plain
 
 
 def _values(part: Part) -> dict[str, Any]:
@@ -56,11 +56,13 @@ def _rows(parts: list[Any]) -> str:
     rows = [_scalars(part) for part in parts]
     names = [name for name, _ in _fields(type(parts[0])) if any(name in row for row in rows)]
 
-    def cell(value: object) -> str:
-        return escape(f"{value:.6g}" if isinstance(value, float) else str(value))
+    def cell(name: str, value: object) -> str:
+        return as_utc(name, value) or escape(
+            f"{value:.6g}" if isinstance(value, float) else str(value)
+        )
 
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    cells = ["".join(f"<td>{cell(row.get(name, ''))}</td>" for name in names) for row in rows]
+    cells = ["".join(f"<td>{cell(name, row.get(name, ''))}</td>" for name in names) for row in rows]
     body = "".join(f"<tr>{row}</tr>" for row in cells)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
