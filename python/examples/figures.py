@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import matplotlib as mpl
+from matplotlib import pyplot
 
 import airmile as am
 
@@ -19,14 +20,14 @@ def main() -> None:
     else:
         log = str(am.lab_run("sample-video", tempfile.mkdtemp()).log)
     report, answer = am.radio(log), am.diagnose(log)
-    figures = {
-        "timeline": am.plot.timeline(report),
-        "demand": am.plot.demand(report),
-        "prb_cdf": am.plot.prb_cdf(report),
-        "shares": am.plot.shares(answer),
-    }
-    for name, ax in figures.items():
-        ax.figure.savefig(f"{name}.png", dpi=120)
+    for name, ax in (
+        ("timeline", am.plot.timeline(report)),
+        ("demand", am.plot.demand(report)),
+        ("prb_cdf", am.plot.prb_cdf(report)),
+        ("shares", am.plot.shares(answer)),
+    ):
+        pyplot.sca(ax)
+        pyplot.savefig(f"{name}.png", dpi=120)
         print(f"{name}.png")
 
 
