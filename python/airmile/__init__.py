@@ -13,21 +13,30 @@ those of the commands of the `airmile` program.
 >>> len(bursts) > 0
 True
 
+A result's `repr` states the answer, and `print` gives the command's text. `json()` and
+`to_dict()` have the document; tables go to data frame libraries without a copy.
+
 Your data stays on this machine, unless `packets` is given an engine and names
 an object store or a cluster.
 """
 
-from airmile import plot
+from airmile import documents, plot
 from airmile._airmile import __version__
-from airmile._front import Scenario, decode, diagnose, inspect, lab_list, lab_run, packets, radio
-from airmile._packet_report import PacketReport
-from airmile._report import (
-    Decoded,
-    Diagnosis,
-    InspectReport,
+from airmile._comparison import Comparison, ScrubReport
+from airmile._decoded import Decoded
+from airmile._front import compare, decode, diagnose, inspect, packets, radio, scrub
+from airmile._lab import (
+    Experiment,
     LabRun,
-    RadioReport,
+    Reproduction,
+    Scenario,
+    lab_experiments,
+    lab_list,
+    lab_reproduce,
+    lab_run,
 )
+from airmile._packet_report import PacketReport
+from airmile._report import Diagnosis, InspectReport, RadioReport
 from airmile._table import Table
 from airmile.errors import (
     AirmileError,
@@ -47,21 +56,30 @@ __all__ = [
     "AirmileNoDataError",
     "AirmileOptionError",
     "AirmileOutputError",
+    "Comparison",
     "Decoded",
     "Diagnosis",
+    "Experiment",
     "InspectReport",
     "LabRun",
     "PacketReport",
     "RadioReport",
+    "Reproduction",
     "Scenario",
+    "ScrubReport",
     "Table",
     "__version__",
+    "compare",
     "decode",
     "diagnose",
+    "documents",
     "inspect",
+    "lab_experiments",
     "lab_list",
+    "lab_reproduce",
     "lab_run",
     "packets",
     "plot",
     "radio",
+    "scrub",
 ]

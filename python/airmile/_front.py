@@ -2,52 +2,50 @@
 
 from __future__ import annotations
 
-import datetime
-import numbers
 import os
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from airmile import _airmile
+from airmile._arguments import FilePath, Files, Time, paths, time
+from airmile._call import checked
+from airmile._comparison import Comparison, ScrubReport
+from airmile._decoded import Decoded
 from airmile._packet_report import PacketReport
-from airmile._report import (
-    Decoded,
-    Diagnosis,
-    InspectReport,
-    LabRun,
-    RadioReport,
-    Request,
-)
+from airmile._report import Diagnosis, InspectReport, RadioReport, Request
 from airmile.errors import AirmileOptionError
 
-FilePath: TypeAlias = str | os.PathLike[str]
-Files: TypeAlias = FilePath | Iterable[FilePath]
-Time: TypeAlias = float | str | datetime.datetime
 Evidence: TypeAlias = Literal["auto", "poll", "padding", "grants", "paper"]
 
 # Defaults are defined once, in the compiled part.
 _DEFAULTS: dict[str, Any] = _airmile.defaults()
 
 
-class Scenario(NamedTuple):
-    """A scenario of the lab."""
-
-    name: str
-    about: str
-
-
-def inspect(files: Files, *, from_: Time | None = None, to: Time | None = None) -> InspectReport:
+@checked
+def inspect(
+    files: Files,
+    *,
+    from_: Time | None = None,
+    to: Time | None = None,
+    rnti: int | None = None,
+    experimental: bool = False,
+) -> InspectReport:
     """Show what files contain, and which questions they can answer.
 
     Args:
-        files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf), tables (CSV) or
-            application logs (HAR, NetLog, qlog, a player's, iperf3),
-            compressed (gzip, zstd) or not; one path or several. The kind of a
-            file is recognised from its content.
-        from_: ignore everything before this time: seconds since the start, a
-            `datetime` (without a zone: UTC), or text as for `--from`
-            (`"12:01:29"`, `"2018-08-25T12:01:29Z"`).
+        files: modem logs (.mi2log, .qmdl, .qmdl2, .dlf, .hdf), tables (CSV),
+            captures (pcap, pcapng) or application logs (HAR, NetLog, qlog, a
+            player's, iperf3), compressed (gzip, zstd) or not, or directories of
+            them; one path or several. The kind of a file is recognised from its
+            content.
+        from_: ignore everything before this time: seconds or a `timedelta` since the
+            start, a `datetime` (without a zone: UTC) or `date`, or text as for
+            `--from` (`"12:01:29"`, `"2018-08-25T12:01:29Z"`).
         to: ignore everything from this time on.
+        rnti: only the grants of this RNTI from a sniffer's table; by default those
+            of the one with the most bytes.
+        experimental: also read messages whose layout is from a single public
+            source (docs/versions.md).
 
     Raises:
         AirmileInputError: a file cannot be opened or read.
@@ -62,10 +60,19 @@ def inspect(files: Files, *, from_: Time | None = None, to: Time | None = None) 
     'was the downlink the bottleneck (bursts, throughput time, link demand)'
     """
     return InspectReport(
-        _airmile.inspect({"files": _paths(files), "from": _time(from_), "to": _time(to)})
+        _airmile.inspect(
+            {
+                "files": paths(files),
+                "from": time(from_),
+                "to": time(to),
+                "rnti": rnti,
+                "experimental": experimental,
+            }
+        )
     )
 
 
+@checked
 def decode(
     files: Files,
     *,
@@ -73,6 +80,8 @@ def decode(
     from_: Time | None = None,
     to: Time | None = None,
     sim: int | None = None,
+    rnti: int | None = None,
+    experimental: bool = False,
 ) -> Decoded:
     """Decode every record to one Arrow table per record type.
 
@@ -83,6 +92,8 @@ def decode(
         from_: as for :func:`inspect`.
         to: as for :func:`inspect`.
         sim: only this subscription of a multi-SIM phone.
+        rnti: as for :func:`inspect`.
+        experimental: as for :func:`inspect`.
 
     Raises:
         AirmileFormatError: a file is not usable.
@@ -97,16 +108,19 @@ def decode(
     """
     tables, document = _airmile.decode(
         {
-            "files": _paths(files),
-            "from": _time(from_),
-            "to": _time(to),
+            "files": paths(files),
+            "from": time(from_),
+            "to": time(to),
             "only": [only] if isinstance(only, str) else list(only),
             "sim": sim,
+            "rnti": rnti,
+            "experimental": experimental,
         }
     )
     return Decoded(tables, _Text(document))
 
 
+@checked
 def radio(
     files: Files,
     *,
@@ -121,6 +135,8 @@ def radio(
     min_bytes: int = _DEFAULTS["min_bytes"],
     radio_at_least: float = _DEFAULTS["radio_at_least"],
     not_radio_below: float = _DEFAULTS["not_radio_below"],
+    rnti: int | None = None,
+    experimental: bool = False,
 ) -> RadioReport:
     """Find bursts, throughput time and link demand (BurstTracker, MobiCom 2019).
 
@@ -143,6 +159,8 @@ def radio(
         min_bytes: without `transfers`: activity of fewer bytes is not a transfer.
         radio_at_least: minimum link demand at which the link is the bottleneck.
         not_radio_below: link demand below which it is not.
+        rnti: as for :func:`inspect`.
+        experimental: as for :func:`inspect`.
 
     Raises:
         AirmileFormatError: a file is not usable.
@@ -171,10 +189,14 @@ def radio(
         min_bytes=min_bytes,
         radio_at_least=radio_at_least,
         not_radio_below=not_radio_below,
+        rnti=rnti,
+        experimental=experimental,
+        whole_urls=False,
     )
     return RadioReport(_airmile.radio(ask), Request(ask))
 
 
+@checked
 def diagnose(
     files: Files,
     *,
@@ -189,12 +211,16 @@ def diagnose(
     min_bytes: int = _DEFAULTS["min_bytes"],
     radio_at_least: float = _DEFAULTS["radio_at_least"],
     not_radio_below: float = _DEFAULTS["not_radio_below"],
+    rnti: int | None = None,
+    experimental: bool = False,
+    whole_urls: bool = False,
 ) -> Diagnosis:
     """Find the bottleneck: one verdict per transfer, with evidence.
 
     Arguments and errors are those of :func:`radio`. The files may include
     captures and an application's log (HAR, NetLog, qlog, a player's, iperf3),
-    which describes the transfers; `transfers` also accepts one.
+    which describes the transfers; `transfers` also accepts one. With `whole_urls`, names
+    and pages have the query of their URLs, which may hold tokens.
 
     >>> import tempfile, airmile as am
     >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
@@ -217,10 +243,90 @@ def diagnose(
         min_bytes=min_bytes,
         radio_at_least=radio_at_least,
         not_radio_below=not_radio_below,
+        rnti=rnti,
+        experimental=experimental,
+        whole_urls=whole_urls,
     )
     return Diagnosis(_airmile.diagnose(ask), Request(ask))
 
 
+@checked
+def compare(
+    runs: Files,
+    *,
+    by: Literal["auto", "port", "run"] = "auto",
+    ports: Iterable[int] = (),
+    seed: int = _DEFAULTS["seed"],
+    from_: Time | None = None,
+    to: Time | None = None,
+) -> Comparison:
+    """Compare runs or ports: slow start restarts, throttling, load times of pages.
+
+    docs/compare.md has the statistics and the limits of the verdicts.
+
+    Args:
+        runs: directories of `lab run` or `probe run`, or any with a modem log,
+            captures or an application's log, or one such file; one path or several.
+        by: what the groups are: the server's port, the run, or (`"auto"`) the port
+            if there are several.
+        ports: only these server ports.
+        seed: seed of intervals and tests.
+        from_: as for :func:`inspect`, within each run.
+        to: as for :func:`inspect`.
+
+    Raises:
+        AirmileFormatError: a file is not usable.
+        AirmileInputError: a run cannot be opened or read.
+        AirmileNoDataError: no run holds a download of 20 kB or more.
+        AirmileOptionError: an argument is invalid.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("middlebox-ports", tempfile.mkdtemp())
+    >>> answer = am.compare(run.dir)
+    >>> answer.verdict, answer.grouped_by, answer.groups["name"]
+    ('middlebox_restarts', 'port', ['port 80', 'port 443', 'port 7777'])
+    """
+    ask = {
+        "files": paths(runs),
+        "by": by,
+        "ports": list(ports),
+        "seed": seed,
+        "from": time(from_),
+        "to": time(to),
+    }
+    return Comparison(_airmile.compare(ask))
+
+
+@checked
+def scrub(files: Files, output: FilePath, *, key: FilePath | None = None) -> ScrubReport:
+    """Make copies that can be shared: without payload, with pseudonyms for identities.
+
+    docs/scrub.md lists what a copy keeps. Its results are those of the original,
+    except for what only the payload contains.
+
+    Args:
+        files: captures, modem logs and HARs, compressed or not, or directories of
+            them; one path or several.
+        output: the copy; for several files or a directory, a directory of copies.
+        key: the key file, created if missing; by default `output` with `.key`, which
+            must not exist. The same key gives the same pseudonyms. Do not share it.
+
+    Raises:
+        AirmileFormatError: a file is no capture, modem log or HAR.
+        AirmileInputError: a file cannot be opened or read.
+        AirmileOutputError: a copy or the key cannot be written.
+
+    >>> import tempfile, airmile as am
+    >>> run = am.lab_run("receive-window", tempfile.mkdtemp())
+    >>> report = am.scrub(run.dir / "server.pcapng", run.dir / "shared.pcapng")
+    >>> [path.name for path in report.copies], report.key.name
+    (['shared.pcapng'], 'shared.pcapng.key')
+    """
+    where = None if key is None else os.fspath(key)
+    return ScrubReport(_airmile.scrub(paths(files), os.fspath(output), where))
+
+
+@checked
 def packets(
     files: Files,
     *,
@@ -325,7 +431,7 @@ def packets_ask(
 ) -> dict[str, Any]:
     """The argument of the compiled part; arguments are those of :func:`packets`."""
     return {
-        "files": _paths(files),
+        "files": paths(files),
         "client": [client] if isinstance(client, str) else list(client),
         "proxy_ports": list(proxy_ports),
         "idle_s": idle_s,
@@ -334,44 +440,9 @@ def packets_ask(
         "min_rto_ms": min_rto_ms,
         "send_rate": send_rate if isinstance(send_rate, str) else f"{send_rate:.12g}",
         "threads": threads,
-        "from": _time(from_),
-        "to": _time(to),
+        "from": time(from_),
+        "to": time(to),
     }
-
-
-def lab_list() -> list[Scenario]:
-    """List the scenarios of the lab.
-
-    >>> import airmile as am
-    >>> "sample-download" in [scenario.name for scenario in am.lab_list()]
-    True
-    """
-    return [Scenario(name, about) for name, about in _airmile.lab_list()]
-
-
-def lab_run(
-    scenario: str, output: FilePath, *, seed: int | None = None, force: bool = False
-) -> LabRun:
-    """Run a scenario: writes a modem log, tables and the truth to a directory.
-
-    Args:
-        scenario: a name of :func:`lab_list`, or a scenario file.
-        output: the directory for the results; created if missing.
-        seed: a seed instead of the scenario's; the same seed gives the same
-            files.
-        force: replace an earlier run in the directory: deletes the files that it
-            wrote and keeps all others.
-
-    Raises:
-        AirmileOptionError: the scenario does not exist.
-        AirmileOutputError: the directory or a file cannot be written.
-
-    >>> import tempfile, airmile as am
-    >>> run = am.lab_run("sample-rate-limited", tempfile.mkdtemp())
-    >>> run.log.name, run.transfers["id"]
-    ('modem.mi2log', ['paced'])
-    """
-    return LabRun(_airmile.lab_run(scenario, seed, force, os.fspath(output)))
 
 
 class _Text:
@@ -386,26 +457,7 @@ class _Text:
 
 def _analysis(files: Files, **options: object) -> dict[str, object]:
     ask = dict(options)
-    ask["files"] = _paths(files)
-    ask["from"] = _time(ask.pop("from_"))
-    ask["to"] = _time(ask["to"])
+    ask["files"] = paths(files)
+    ask["from"] = time(ask.pop("from_"))
+    ask["to"] = time(ask["to"])
     return ask
-
-
-def _paths(files: Files) -> list[str]:
-    if isinstance(files, str | os.PathLike):
-        return [os.fspath(files)]
-    return [os.fspath(path) for path in files]
-
-
-def _time(time: object) -> str | None:
-    """A time in the command's format."""
-    if time is None or isinstance(time, str):
-        return time
-    if isinstance(time, datetime.datetime):
-        if time.tzinfo is not None:
-            time = time.astimezone(datetime.UTC).replace(tzinfo=None)
-        return time.isoformat(timespec="microseconds") + "Z"
-    if isinstance(time, numbers.Real):
-        return f"{float(time):.9f}"
-    raise TypeError(f"a time is a number, a datetime or text, not {type(time).__name__}")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from airmile import _airmile
-from airmile._report import Report, Request
+from airmile._report import ReadReport, Request
 from airmile._table import Table
 
 
-class PacketReport(Report):
+class PacketReport(ReadReport):
     """A study of packet captures, each figure with the paper's for comparison.
 
     In addition to the document, it has the study's tables, as `airmile packets -o

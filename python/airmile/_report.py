@@ -7,21 +7,37 @@ import os
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from airmile import _airmile
+from airmile import _airmile, documents
 from airmile._table import Table
 
-# Those of the HTML report (web/src/report.css), after Okabe and Ito: distinguishable with any
-# colour vision.
+# Those of the HTML report (web/src/report.css); verdicts without a cause after Okabe and Ito:
+# distinguishable with any colour vision.
 VERDICT_COLOURS = {
     "radio": "#0072b2",
     "mixed": "#a5457e",
     "not_radio": "#c77700",
+    "radio_contention": "#3a94cc",
+    "radio_signal": "#0072b2",
+    "slow_start_restart": "#c2410c",
+    "undesired_slow_start": "#b91c1c",
+    "first_slow_start": "#eab308",
+    "receive_window": "#7c3aed",
+    "sender_limited": "#0d9488",
+    "wireline": "#65a30d",
+    "loss_recovery_radio": "#db2777",
+    "loss_recovery_congestion": "#db2777",
+    "setup": "#94a3b8",
+    "uplink_queue": "#f59e0b",
     "unknown": "#6b757d",
 }
 
 _EXPLAINED = 3
+# Transfers listed in a notebook (chosen here: a screen).
+_LISTED = 25
+
+P = TypeVar("P", bound=documents.Part)
 
 
 @dataclass(frozen=True)
@@ -56,10 +72,11 @@ class _Document(Protocol):
 class Report:
     """A document, as the command's `--json` prints it."""
 
-    __slots__ = ("_document",)
+    __slots__ = ("_document", "_parsed")
 
     def __init__(self, document: _Document) -> None:
         self._document = document
+        self._parsed: dict[str, Any] | None = None
 
     def json(self) -> str:
         """The document's text, the same as the command's `--json`.
@@ -73,8 +90,34 @@ class Report:
         document: dict[str, Any] = json.loads(self.json())
         return document
 
+    def _part(self, name: str, kind: type[P]) -> P:
+        """A part of the document, typed."""
+        if self._parsed is None:
+            self._parsed = self.to_dict()
+        return kind._of(self._parsed[name])
 
-class InspectReport(Report):
+    def _parts(self, name: str, kind: type[P]) -> list[P]:
+        if self._parsed is None:
+            self._parsed = self.to_dict()
+        return [kind._of(part) for part in self._parsed[name]]
+
+
+class ReadReport(Report):
+    """A result of files that were read."""
+
+    __slots__ = ()
+
+    @property
+    def problems(self) -> list[tuple[str, documents.Problem]]:
+        """What is wrong with the inputs: a file and, of it, the offset, severity and text."""
+        return [
+            (file.path, problem)
+            for file in self._parts("files", documents.FileReport)
+            for problem in file.problems
+        ]
+
+
+class InspectReport(ReadReport):
     """What files contain, and which questions they can answer."""
 
     __slots__ = ("_inspect",)
@@ -120,7 +163,7 @@ class InspectReport(Report):
         return f"<pre>{escape(str(self))}</pre>"
 
 
-class Analysis(Report):
+class Analysis(ReadReport):
     """A result that can write files: a report, a trace."""
 
     __slots__ = ("request",)
@@ -277,7 +320,7 @@ class RadioReport(Analysis):
         return f"<airmile.RadioReport: {verdicts or 'no transfers'}{more}>"
 
     def _repr_html_(self) -> str:
-        return _transfers_html(self.transfers.to_dicts())
+        return _transfers_html(self.transfers.to_dicts(_LISTED), len(self.transfers))
 
 
 class Diagnosis(Analysis):
@@ -296,13 +339,57 @@ class Diagnosis(Analysis):
 
     @property
     def verdict(self) -> str:
-        """`radio`, `not_radio`, `mixed` or `unknown`, for all transfers together."""
+        """The bottleneck of all transfers together.
+
+        `radio`, `not_radio`, `mixed` or `unknown`; with captures, a cause
+        (`airmile.documents.Cause`).
+        """
         return self._diagnose.verdict()
 
     @property
     def confidence(self) -> float:
         """Confidence of the verdict, 0 to 1."""
         return self._diagnose.confidence()
+
+    @property
+    def session(self) -> documents.SessionVerdict:
+        """The verdict on all transfers together, with the shares of its causes."""
+        return self._part("session", documents.SessionVerdict)
+
+    @property
+    def per_transfer(self) -> list[documents.TransferDiagnosis]:
+        """The verdict on each transfer, with its evidence: the rows of `transfers`, typed."""
+        return self._parts("transfers", documents.TransferDiagnosis)
+
+    @property
+    def pages(self) -> list[documents.Page]:
+        """The pages of browser logs: verdict, requests, critical path."""
+        return self._parts("pages", documents.Page)
+
+    @property
+    def players(self) -> list[documents.PlayerSession]:
+        """The players of logs: what stalls and changes of bitrate waited for."""
+        return self._parts("players", documents.PlayerSession)
+
+    @property
+    def applications(self) -> list[documents.ApplicationSummary]:
+        """The contents of applications' logs."""
+        return self._parts("applications", documents.ApplicationSummary)
+
+    @property
+    def clocks(self) -> list[documents.ClockReport]:
+        """The offsets between the files' clocks."""
+        return self._parts("clocks", documents.ClockReport)
+
+    @property
+    def ecn(self) -> list[documents.EcnReport]:
+        """Congestion marks, by direction."""
+        return self._parts("ecn", documents.EcnReport)
+
+    @property
+    def evidence_counts(self) -> documents.EvidenceCounts:
+        """The amount of each kind of evidence."""
+        return self._part("evidence_counts", documents.EvidenceCounts)
 
     @property
     def link_demand(self) -> float | None:
@@ -318,8 +405,9 @@ class Diagnosis(Analysis):
     def transfers(self) -> Table:
         """A row per transfer.
 
-        `id`, `verdict`, `confidence`, `shares` (`key` a cause, `value` ms,
-        which add up to the duration), `counterfactual_ms` (its duration without
+        `id`, `verdict`, `confidence`, `shares` (ms by cause, which add up to the
+        duration; `radio`, `not_radio` and `unknown` without captures; a struct for other
+        libraries, null where it does not apply), `counterfactual_ms` (its duration without
         the leading cause) with `counterfactual_low_ms` and
         `counterfactual_high_ms`, `evidence` (`what`, `value`, `unit`,
         `from_tti`, `to_tti`), `next_step`, and the measures of `radio`; with an
@@ -353,110 +441,32 @@ class Diagnosis(Analysis):
         return f"<airmile.Diagnosis: {self.verdict}, confidence {self.confidence:.0%}. {self.says}>"
 
     def _repr_html_(self) -> str:
-        transfers = self.transfers.to_dicts()
-        colour = VERDICT_COLOURS.get(self.verdict, VERDICT_COLOURS["unknown"])
+        colour = VERDICT_COLOURS[self.verdict]
         parts = [
             f'<p style="border-left:6px solid {colour};padding-left:8px">'
             f"<b>{escape(self.says)}</b><br>{escape(self.verdict)}, "
             f"confidence {self.confidence:.0%}</p>",
-            _transfers_html(transfers),
+            *(f"<p>{escape(page.url)}: {escape(page.says)}</p>" for page in self.pages),
+            *(f"<p>{escape(player.says)}</p>" for player in self.players),
+            _transfers_html(self.transfers.to_dicts(_LISTED), len(self.transfers)),
         ]
-        largest = sorted(transfers, key=lambda t: t["bytes"] or 0, reverse=True)
+        largest = sorted(self.per_transfer, key=lambda t: t.bytes or 0, reverse=True)
         for transfer in largest[:_EXPLAINED]:
-            evidence = "".join(f"<li>{escape(item['what'])}</li>" for item in transfer["evidence"])
+            evidence = "".join(f"<li>{escape(item.what)}</li>" for item in transfer.evidence)
             parts.append(
-                f"<p><b>{escape(transfer['id'])}</b>: {escape(transfer['verdict'])}</p>"
-                f"<ul>{evidence}</ul><p>Next: {escape(transfer['next_step'])}</p>"
+                f"<p><b>{escape(transfer.id)}</b>: {escape(transfer.verdict)}</p>"
+                f"<ul>{evidence}</ul><p>Next: {escape(transfer.next_step)}</p>"
             )
         return "".join(parts)
 
 
-class Decoded(Report):
-    """Records, a table per type: `decoded.grant`, or `decoded["grant"]`.
-
-    The types and their columns are those of `docs/records.md`. The document
-    (`json()`, `to_dict()`) has the files' reports.
-    """
-
-    __slots__ = ("_tables",)
-
-    def __init__(self, tables: list[_airmile.Table], document: _Document) -> None:
-        super().__init__(document)
-        self._tables = {table.name: Table(table) for table in tables}
-
-    @property
-    def damaged(self) -> bool:
-        """Whether bytes or rows were lost to damage (the command's status 4)."""
-        damaged: bool = self.to_dict()["damaged"]
-        return damaged
-
-    @property
-    def tables(self) -> dict[str, Table]:
-        """All tables by their record type, including empty ones."""
-        return dict(self._tables)
-
-    def __getitem__(self, record: str) -> Table:
-        return self._tables[record]
-
-    def __getattr__(self, record: str) -> Table:
-        if record.startswith("_") or record not in self._tables:
-            raise AttributeError(f"no table {record!r}; there are {', '.join(self._tables)}")
-        return self._tables[record]
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._tables]
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{name}: {len(t)}" for name, t in self._tables.items() if len(t))
-        return f"<airmile.Decoded: {counts or 'no records'}>"
-
-
-class LabRun(Report):
-    """The files of a run of the lab, and its truth."""
-
-    __slots__ = ("_run",)
-
-    def __init__(self, run: _airmile.LabRun) -> None:
-        super().__init__(run)
-        self._run = run
-
-    @property
-    def dir(self) -> Path:
-        """The directory."""
-        return Path(self.to_dict()["dir"])
-
-    @property
-    def log(self) -> Path:
-        """The modem log of the run."""
-        return self.dir / "modem.mi2log"
-
-    @property
-    def transfers_csv(self) -> Path:
-        """The application's record of the transfers, for `transfers=`."""
-        return self.dir / "transfers.csv"
-
-    @property
-    def files(self) -> list[Path]:
-        """All files of the run, including the truth."""
-        return [self.dir / file["name"] for file in self.to_dict()["files"]]
-
-    @property
-    def transfers(self) -> Table:
-        """`id`, `dir` and the true `link_demand` of each transfer."""
-        return Table(self._run.transfers())
-
-    def __repr__(self) -> str:
-        document = self.to_dict()
-        return f"<airmile.LabRun: {document['scenario']}, seed {document['seed']}, in {self.dir}>"
-
-
-def _transfers_html(transfers: list[dict[str, Any]]) -> str:
+def _transfers_html(transfers: list[dict[str, Any]], of: int) -> str:
     def number(value: float | None, form: str) -> str:
         return "" if value is None else format(value, form)
 
     rows = []
     for transfer in transfers:
-        colour = VERDICT_COLOURS.get(transfer["verdict"], VERDICT_COLOURS["unknown"])
+        colour = VERDICT_COLOURS[transfer["verdict"]]
         cells = [
             escape(transfer["id"]),
             f'<span style="color:{colour}">&#9632;</span> {escape(transfer["verdict"])}',
@@ -479,4 +489,5 @@ def _transfers_html(transfers: list[dict[str, Any]]) -> str:
             "bytes",
         )
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    rest = f"<p>and {of - len(transfers)} more transfers</p>" if of > len(transfers) else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"

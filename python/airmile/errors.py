@@ -14,7 +14,21 @@ __all__ = [
 
 
 class AirmileError(Exception):
-    """Base of all exceptions of airmile."""
+    """Base of all exceptions of airmile.
+
+    Attributes:
+        file: the file that it is about, as text.
+        offset: the byte in it.
+        line: the line in it, of a table, from 1.
+        field: the field or column.
+
+    Each is `None` if it is not known.
+    """
+
+    file: str | None = None
+    offset: int | None = None
+    line: int | None = None
+    field: str | None = None
 
 
 class AirmileOptionError(AirmileError, ValueError):

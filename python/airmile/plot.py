@@ -12,8 +12,9 @@ from itertools import accumulate
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
+from airmile._decoded import Decoded
 from airmile._packet_report import PacketReport
-from airmile._report import VERDICT_COLOURS, Decoded, Diagnosis, RadioReport
+from airmile._report import VERDICT_COLOURS, Diagnosis, RadioReport
 from airmile.errors import AirmileMissingLibraryError, AirmileNoDataError
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def timeline(report: RadioReport, ax: Axes | None = None) -> Axes:
         AirmileMissingLibraryError: matplotlib is not installed.
         AirmileNoDataError: there is neither a transfer nor a burst.
     """
+    if not isinstance(report, RadioReport):
+        raise TypeError(f"timeline draws the result of radio(), not {type(report).__name__}")
     transfers, bursts = report.transfers.to_dicts(), report.bursts.to_dicts()
     if not transfers and not bursts:
         raise AirmileNoDataError("timeline: the report has no transfers and no bursts")
@@ -76,9 +79,7 @@ def timeline(report: RadioReport, ax: Axes | None = None) -> Axes:
                 for row in mine
             ]
             colours = [
-                VERDICT_COLOURS.get(row["verdict"], VERDICT_COLOURS["unknown"])
-                if kind == "transfers"
-                else _DATA_COLOUR
+                VERDICT_COLOURS[row["verdict"]] if kind == "transfers" else _DATA_COLOUR
                 for row in mine
             ]
             ax.broken_barh(spans, (y, height), facecolors=colours)
@@ -107,7 +108,7 @@ def demand(report: RadioReport | Diagnosis, ax: Axes | None = None) -> Axes:
     ax = _axes(ax, height=1.0 + 0.35 * len(rows))
     labels = [row["id"] for row in rows]
     places = range(len(rows))
-    colours = [VERDICT_COLOURS.get(r["verdict"], VERDICT_COLOURS["unknown"]) for r in rows]
+    colours = [VERDICT_COLOURS[r["verdict"]] for r in rows]
     ax.barh(places, [row["link_demand"] for row in rows], color=colours)
     ax.set_yticks(list(places), labels)
     ax.invert_yaxis()
@@ -115,6 +116,33 @@ def demand(report: RadioReport | Diagnosis, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("link demand")
     ax.set_ylabel("transfer")
     _legend(ax, [v for v in VERDICT_COLOURS if any(r["verdict"] == v for r in rows)])
+    return ax
+
+
+def shares(answer: Diagnosis, ax: Axes | None = None) -> Axes:
+    """What each transfer waited for: a bar as long as it took, in parts by cause.
+
+    Causes need captures; a modem log alone gives `radio`, `not_radio` and `unknown`.
+
+    Raises:
+        AirmileMissingLibraryError: matplotlib is not installed.
+        AirmileNoDataError: there are no transfers.
+    """
+    rows = answer.per_transfer
+    if not rows:
+        raise AirmileNoDataError("shares: the diagnosis has no transfers")
+    ax = _axes(ax, height=1.0 + 0.35 * len(rows))
+    begins = [0.0] * len(rows)
+    seen = [v for v in VERDICT_COLOURS if any(row.shares.get(v) for row in rows)]
+    for cause in seen:
+        parts = [row.shares.get(cause, 0.0) / _MS_PER_S for row in rows]
+        ax.barh(range(len(rows)), parts, left=begins, color=VERDICT_COLOURS[cause])
+        begins = [begin + part for begin, part in zip(begins, parts, strict=True)]
+    ax.set_yticks(range(len(rows)), [row.id for row in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel("time in s")
+    ax.set_ylabel("transfer")
+    _legend(ax, seen)
     return ax
 
 
@@ -342,6 +370,8 @@ def _grants(report: RadioReport | Decoded) -> Any:
         from_=request.from_,
         to=request.to,
         sim=report.subscription,
+        rnti=request.ask["rnti"],
+        experimental=request.ask["experimental"],
     ).grant
 
 

@@ -17,11 +17,11 @@ def main() -> None:
         log, transfers = str(run.log), str(run.transfers_csv)
     answer = am.diagnose(log, transfers=transfers)
     print(answer.says)
-    for transfer in answer.transfers:
-        print(f"{transfer['id']}: {transfer['verdict']} ({transfer['confidence']:.0%})")
-        for item in transfer["evidence"]:
-            print(f"  - {item['what']}")
-        print(f"  next: {transfer['next_step']}")
+    for transfer in answer.per_transfer:
+        print(f"{transfer.id}: {transfer.verdict} ({transfer.confidence:.0%})")
+        for item in transfer.evidence:
+            print(f"  - {item.what}")
+        print(f"  next: {transfer.next_step}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Three figures of a log, as PNG files in the current directory.
+"""Four figures of a log, as PNG files in the current directory.
 
 python figures.py [LOG]; without a log, one of the lab.
 """
@@ -19,12 +19,16 @@ def main() -> None:
         log = sys.argv[1]
     else:
         log = str(am.lab_run("sample-video", tempfile.mkdtemp()).log)
-    report = am.radio(log)
-    for draw in (am.plot.timeline, am.plot.demand, am.plot.prb_cdf):
-        draw(report)
-        name = f"{draw.__name__}.png"
-        pyplot.savefig(name, dpi=120)
-        print(name)
+    report, answer = am.radio(log), am.diagnose(log)
+    for name, ax in (
+        ("timeline", am.plot.timeline(report)),
+        ("demand", am.plot.demand(report)),
+        ("prb_cdf", am.plot.prb_cdf(report)),
+        ("shares", am.plot.shares(answer)),
+    ):
+        pyplot.sca(ax)
+        pyplot.savefig(f"{name}.png", dpi=120)
+        print(f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import shutil
@@ -36,7 +37,9 @@ def test_docstrings(name: str) -> None:
 
 def test_every_function_has_an_example() -> None:
     finder = doctest.DocTestFinder()
-    for name in ("inspect", "decode", "radio", "diagnose", "packets", "lab_list", "lab_run"):
+    functions = [name for name in am.__all__ if inspect.isfunction(getattr(am, name))]
+    assert {"diagnose", "compare", "scrub", "lab_reproduce"} <= set(functions)
+    for name in functions:
         tests = finder.find(getattr(am, name), name)
         assert any(test.examples for test in tests), name
 
@@ -94,6 +97,12 @@ def test_notebook(name: str, words: str, tmp_path: Path) -> None:
         if "data" in output
     ]
     assert any(words in html for html in shown)
+
+
+def test_types_of_documents_are_the_schemas() -> None:
+    script = REPOSITORY / "tests/docs/python_documents.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode()
 
 
 def test_types() -> None:

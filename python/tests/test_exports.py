@@ -16,7 +16,7 @@ import airmile as am
 Command = Callable[..., Any]
 
 
-def test_html(run: am.LabRun, command: Command, tmp_path: Path) -> None:
+def test_html(run: am.LabRun, capture: Path, command: Command, tmp_path: Path) -> None:
     answer = am.diagnose(run.log, transfers=run.transfers_csv, to=4.0)
     page = answer.html(tmp_path / "report.html")
     assert page == tmp_path / "report.html"
@@ -29,6 +29,12 @@ def test_html(run: am.LabRun, command: Command, tmp_path: Path) -> None:
     page = radio.html(tmp_path / "radio.html")
     assert command("radio", run.log, *limits, "--html", other).returncode == 0
     assert page.read_bytes() == other.read_bytes()
+    # With a capture in addition, that of `radio` is still from the radio alone.
+    radio = am.radio(capture.parent)
+    for kind, write in (("html", radio.html), ("perfetto", radio.perfetto)):
+        made, other = write(tmp_path / f"radio.{kind}"), tmp_path / f"other-radio.{kind}"
+        assert command("radio", capture.parent, f"--{kind}", other).returncode == 0
+        assert made.read_bytes() == other.read_bytes(), kind
 
 
 def test_perfetto(download: am.LabRun, command: Command, tmp_path: Path) -> None:

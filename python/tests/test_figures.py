@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -58,6 +58,29 @@ def test_demand_of_both_reports(download: am.LabRun, tmp_path: Path) -> None:
     save(ax, tmp_path / "demand.png")
 
 
+def test_shares_of_causes(capture: Path, run: am.LabRun, tmp_path: Path) -> None:
+    """Bars in the colours of their causes, each named once, as long as the transfers."""
+    for answer in (am.diagnose([capture.parent / "modem.mi2log", capture]), am.diagnose(run.log)):
+        ax: Any = am.plot.shares(answer)
+        named = [text.get_text() for text in ax.get_legend().get_texts()]
+        (transfer,) = answer.per_transfer
+        assert set(named) == {cause for cause, ms in transfer.shares.items() if ms}
+        assert [bar.get_width() * 1e3 for bar in ax.patches] == pytest.approx(
+            [transfer.shares[cause] for cause in named]
+        )
+        # A verdict that is a cause is named in this figure, too.
+        demand: Any = am.plot.demand(answer)
+        assert transfer.verdict in [text.get_text() for text in demand.get_legend().get_texts()]
+        assert answer._repr_html_()
+    save(ax, tmp_path / "shares.png")
+
+
+def test_every_verdict_has_a_colour() -> None:
+    from airmile._report import VERDICT_COLOURS
+
+    assert set(get_args(am.documents.Verdict)) == set(VERDICT_COLOURS)
+
+
 def test_prb_cdf_counts_assignments_once(run: am.LabRun, tmp_path: Path) -> None:
     report = am.radio(run.log)
     ax: Any = am.plot.prb_cdf(report)
@@ -84,6 +107,8 @@ def test_into_axes_of_the_callers_own(run: am.LabRun) -> None:
 
 
 def test_nothing_to_draw_is_told(run: am.LabRun) -> None:
+    with pytest.raises(am.AirmileNoDataError, match="no transfer"):
+        am.plot.shares(am.diagnose(run.log, min_bytes=10**12))
     with pytest.raises(am.AirmileNoDataError, match="no transfer"):
         am.plot.demand(am.radio(run.log, min_bytes=10**12))
     with pytest.raises(am.AirmileNoDataError, match="sl grant"):

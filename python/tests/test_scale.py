@@ -21,7 +21,7 @@ import airmile as am
 from airmile import _airmile, _front
 from airmile.scale import _run, _steps, _storage
 
-pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow")
 
 Capture = list[tuple[float, str, tuple[int, int], tuple[int, int], int]]
 
@@ -107,6 +107,12 @@ def test_processes_find_the_rows_of_one(
     assert whole.to_dict()["client_by"]["syn"] == 60
     report = am.packets(captures, engine="processes", output=tmp_path, workers=2, buckets=5)
     check(whole, report)
+    # Other libraries get the same times.
+    one, other = (pyarrow.table(r.flows).sort_by("flow")["start_ns"] for r in (whole, report))
+    assert one.type == other.type == pyarrow.timestamp("ns", "UTC")
+    assert one.to_pylist() == other.to_pylist()
+    assert pyarrow.schema(report.flows).field("start_ns").type == one.type
+    assert report.flows[1] == report.flows.to_dicts()[1]
     stored = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("flows/*/*/*"))
     assert stored[0].startswith("flows/day=2023-11-14/bucket=0000")
     assert json.loads((tmp_path / "report.json").read_text()) == report.to_dict()

@@ -25,8 +25,10 @@ pub mod text {
     pub use crate::commands::compare::text as compare;
     pub use crate::commands::diagnose::text as diagnose;
     pub use crate::commands::inspect::text as inspect;
+    pub use crate::commands::lab::{run_text as lab_run, text as lab_reproduce};
     pub use crate::commands::packets::text as packets;
     pub use crate::commands::radio::text as radio;
+    pub use crate::commands::scrub::text as scrub;
 }
 
 /// What a build without the feature `network` says of a command that it does not know.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use airmile::packet_study::{RadioModel, SendRateThreshold, StudyOptions};
 use airmile::{
-    BurstOptions, DecodeOptions, DecodeTo, DetectOptions, EvidenceChoice, Inputs, Limits,
-    PacketOptions, RadioOptions, TimePoint, packets,
+    BurstOptions, CompareOptions, DecodeOptions, DecodeTo, DetectOptions, EvidenceChoice, GroupBy,
+    Inputs, Limits, PacketOptions, RadioOptions, TimePoint, packets,
 };
+use airmile_lab::reproduce::Size;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -18,6 +19,8 @@ use crate::error::{option, to_py};
 #[pyo3(from_item_all)]
 pub struct Files {
     files: Vec<PathBuf>,
+    rnti: Option<i64>,
+    experimental: bool,
     from: Option<String>,
     to: Option<String>,
 }
@@ -25,8 +28,12 @@ pub struct Files {
 impl Files {
     pub fn inputs(self) -> PyResult<(Inputs, Limits)> {
         let limits = Limits { from: time(self.from)?, to: time(self.to)? };
-        Ok((Inputs { files: self.files, ..Inputs::default() }, limits))
+        Ok((read(self.files, self.rnti, self.experimental)?, limits))
     }
+}
+
+fn read(files: Vec<PathBuf>, rnti: Option<i64>, experimental: bool) -> PyResult<Inputs> {
+    Ok(Inputs { files, rnti: number("rnti", rnti)?, experimental, ..Inputs::default() })
 }
 
 /// Arguments of `decode`.
@@ -34,6 +41,8 @@ impl Files {
 #[pyo3(from_item_all)]
 pub struct Decode {
     files: Vec<PathBuf>,
+    rnti: Option<i64>,
+    experimental: bool,
     from: Option<String>,
     to: Option<String>,
     only: Vec<String>,
@@ -48,7 +57,7 @@ impl Decode {
             limits: Limits { from: time(self.from)?, to: time(self.to)? },
             subscription: number("sim", self.sim)?,
         };
-        Ok((Inputs { files: self.files, ..Inputs::default() }, options))
+        Ok((read(self.files, self.rnti, self.experimental)?, options))
     }
 }
 
@@ -57,6 +66,9 @@ impl Decode {
 #[pyo3(from_item_all)]
 pub struct Analysis {
     files: Vec<PathBuf>,
+    rnti: Option<i64>,
+    experimental: bool,
+    whole_urls: bool,
     transfers: Option<PathBuf>,
     evidence: String,
     start_threshold: f64,
@@ -94,7 +106,46 @@ impl Analysis {
         options.thresholds.radio_at_least = self.radio_at_least;
         options.thresholds.not_radio_below = self.not_radio_below;
         options.check().map_err(to_py)?;
-        Ok((Inputs { files: self.files, transfers: self.transfers, ..Inputs::default() }, options))
+        let inputs = read(self.files, self.rnti, self.experimental)?;
+        let (transfers, whole_urls) = (self.transfers, self.whole_urls);
+        Ok((Inputs { transfers, whole_urls, ..inputs }, options))
+    }
+}
+
+/// Arguments of `compare`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Compare {
+    files: Vec<PathBuf>,
+    by: String,
+    ports: Vec<u16>,
+    seed: i64,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+impl Compare {
+    pub fn options(self) -> PyResult<(Vec<PathBuf>, CompareOptions)> {
+        let by = match &*self.by {
+            "auto" => GroupBy::Auto,
+            "port" => GroupBy::Port,
+            "run" => GroupBy::Run,
+            other => return Err(option(format!("by: no `{other}`; there are auto, port, run"))),
+        };
+        let limits = Limits { from: time(self.from)?, to: time(self.to)? };
+        let radio = RadioOptions { limits, ..RadioOptions::default() };
+        let seed = number("seed", Some(self.seed))?.unwrap_or(CompareOptions::SEED);
+        Ok((self.files, CompareOptions { by, ports: self.ports, seed, radio }))
+    }
+}
+
+/// An amount of work of `lab reproduce`.
+pub fn size(name: &str) -> PyResult<Size> {
+    match name {
+        "quick" => Ok(Size::Quick),
+        "default" => Ok(Size::Default),
+        "full" => Ok(Size::Full),
+        other => Err(option(format!("size: no `{other}`; there are quick, default, full"))),
     }
 }
 
@@ -170,6 +221,7 @@ pub fn defaults(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     out.set_item("min_bytes", radio.detect.min_bytes)?;
     out.set_item("radio_at_least", radio.thresholds.radio_at_least)?;
     out.set_item("not_radio_below", radio.thresholds.not_radio_below)?;
+    out.set_item("seed", CompareOptions::SEED)?;
     out.set_item("proxy_ports", PyTuple::new(py, &study.proxy_ports)?)?;
     out.set_item("idle_s", study.idle_s())?;
     out.set_item("promotion_idle_s", study.promotion_idle_s())?;

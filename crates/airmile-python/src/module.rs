@@ -1,17 +1,22 @@
 //! The functions. Each releases the interpreter for other Python threads while it reads.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use airmile::{Exports, FlowName, Progress, Subject};
+use airmile::{Error, Exports, FlowName, Progress, ScrubOptions, Subject};
 use airmile_lab::LabOptions;
+use airmile_lab::reproduce::{
+    Follower, Reproduction, RunCount, experiments, prepare, reproduce, write_files,
+};
 use pyo3::prelude::*;
 
 use crate::ask::{self, Analysis, Decode, Files};
 use crate::error::{option, to_py};
-use crate::report::{Diagnose, Inspect, LabRun, Packets, Radio, json};
+use crate::report::{
+    Compare, Diagnose, Inspect, LabReproduction, LabRun, Packets, Radio, Scrub, json,
+};
 use crate::scale;
-use crate::table::Table;
+use crate::table::{TIMES, Table};
 
 #[pyfunction]
 fn inspect(py: Python<'_>, ask: Files) -> PyResult<Inspect> {
@@ -32,6 +37,25 @@ fn diagnose(py: Python<'_>, ask: Analysis) -> PyResult<Diagnose> {
     let (inputs, options) = ask.options()?;
     let answer = py.detach(|| airmile::diagnose(&inputs, &options, &Progress::default()));
     answer.map(Diagnose).map_err(to_py)
+}
+
+#[pyfunction]
+fn compare(py: Python<'_>, ask: ask::Compare) -> PyResult<Compare> {
+    let (runs, options) = ask.options()?;
+    let answer = py.detach(|| airmile::compare(&runs, &options, &Progress::default()));
+    answer.map(Compare).map_err(to_py)
+}
+
+#[pyfunction]
+fn scrub(
+    py: Python<'_>,
+    files: Vec<PathBuf>,
+    output: PathBuf,
+    key: Option<PathBuf>,
+) -> PyResult<Scrub> {
+    let options = ScrubOptions { output, key };
+    let report = py.detach(|| airmile::scrub(&files, &options, &Progress::default()));
+    report.map(Scrub).map_err(to_py)
 }
 
 /// Writes the files in addition to a result.
@@ -58,7 +82,8 @@ fn decode(py: Python<'_>, ask: Decode) -> PyResult<(Vec<Table>, String)> {
     let answer = py.detach(|| airmile::decode_tables(&inputs, &options, &Progress::default()));
     let (loaded, tables) = answer.map_err(to_py)?;
     let files = serde_json::json!({ "damaged": loaded.damaged(), "files": loaded.files });
-    Ok((tables.into_iter().map(Table).collect(), json(py, "decode", &files)?))
+    let tables = tables.into_iter().map(Table::new).collect::<PyResult<_>>()?;
+    Ok((tables, json(py, "decode", &files)?))
 }
 
 /// Returns the report and all tables.
@@ -104,6 +129,53 @@ fn lab_run(
     run.map(LabRun).map_err(to_py)
 }
 
+/// Returns names, sources and descriptions.
+#[pyfunction]
+fn lab_experiments() -> Vec<(&'static str, &'static str, &'static str)> {
+    experiments().iter().map(|e| (e.name, e.source, e.what)).collect()
+}
+
+/// Writes the files after each experiment, and lets Ctrl-C end the run there.
+struct Following<'a> {
+    dir: Option<&'a Path>,
+    interrupted: Option<PyErr>,
+}
+
+impl Follower for Following<'_> {
+    fn ended(&mut self, so_far: &Reproduction) -> airmile::Result<()> {
+        if let Some(dir) = self.dir {
+            write_files(so_far, dir)?;
+        }
+        let signal = Python::attach(|py| py.check_signals());
+        signal.map_err(|raised| {
+            self.interrupted = Some(raised);
+            Error::Option("interrupted".to_owned())
+        })
+    }
+}
+
+/// Experiments between real hosts are skipped: a process of Python cannot be such a host.
+#[pyfunction]
+fn lab_reproduce(
+    py: Python<'_>,
+    names: Vec<String>,
+    size: &str,
+    dir: Option<PathBuf>,
+    force: bool,
+) -> PyResult<LabReproduction> {
+    let size = ask::size(size)?;
+    let mut following = Following { dir: dir.as_deref(), interrupted: None };
+    let done = py.detach(|| {
+        // Checked before hours of work.
+        following.dir.map_or(Ok(()), |dir| prepare(dir, force))?;
+        reproduce(&names, size, None, &RunCount::default(), &mut following)
+    });
+    match (done, following.interrupted) {
+        (_, Some(raised)) => Err(raised),
+        (done, None) => done.map(LabReproduction).map_err(to_py),
+    }
+}
+
 /// Runs the `airmile` command; returns its exit status.
 #[pyfunction]
 fn command(py: Python<'_>, args: Vec<OsString>) -> u8 {
@@ -113,16 +185,22 @@ fn command(py: Python<'_>, args: Vec<OsString>) -> u8 {
 #[pymodule]
 fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("TIMES", TIMES.into_iter().collect::<std::collections::BTreeMap<_, _>>())?;
     module.add_class::<Inspect>()?;
     module.add_class::<Radio>()?;
     module.add_class::<Diagnose>()?;
     module.add_class::<Packets>()?;
+    module.add_class::<Compare>()?;
+    module.add_class::<Scrub>()?;
+    module.add_class::<LabReproduction>()?;
     module.add_class::<LabRun>()?;
     module.add_class::<Table>()?;
     module.add_function(wrap_pyfunction!(ask::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
     module.add_function(wrap_pyfunction!(radio, module)?)?;
     module.add_function(wrap_pyfunction!(diagnose, module)?)?;
+    module.add_function(wrap_pyfunction!(compare, module)?)?;
+    module.add_function(wrap_pyfunction!(scrub, module)?)?;
     module.add_function(wrap_pyfunction!(export, module)?)?;
     module.add_function(wrap_pyfunction!(decode, module)?)?;
     module.add_function(wrap_pyfunction!(packets, module)?)?;
@@ -137,5 +215,7 @@ fn _airmile(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scale::join, module)?)?;
     module.add_function(wrap_pyfunction!(lab_list, module)?)?;
     module.add_function(wrap_pyfunction!(lab_run, module)?)?;
+    module.add_function(wrap_pyfunction!(lab_experiments, module)?)?;
+    module.add_function(wrap_pyfunction!(lab_reproduce, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)
 }

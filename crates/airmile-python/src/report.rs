@@ -1,10 +1,14 @@
 //! Results for Python: the document as printed by the command's `--json`, the text as printed by
 //! the command, and each array as a table.
 
+use std::path::{Path, PathBuf};
+
+use airmile::model::Cause;
 use airmile::{
-    ArrowTable, Diagnosis, Document, FileReport, InspectReport, MessageRow, PacketReport,
-    RadioReport, Result,
+    ArrowTable, Comparison, Diagnosis, Document, FileReport, InspectReport, MessageRow,
+    PacketReport, RadioReport, Result, ScrubReport,
 };
+use airmile_lab::reproduce::{Reproduction, rows_table};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -30,6 +34,18 @@ pub struct Packets {
     pub tables: Vec<ArrowTable>,
 }
 
+/// The result of `compare`.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct Compare(pub Comparison);
+
+/// The result of `scrub`.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct Scrub(pub ScrubReport);
+
+/// The result of `lab reproduce`.
+#[pyclass(frozen, module = "airmile._airmile")]
+pub struct LabReproduction(pub Reproduction);
+
 /// The result of `lab run`.
 #[pyclass(frozen, module = "airmile._airmile")]
 pub struct LabRun(pub airmile_lab::LabRun);
@@ -45,7 +61,7 @@ pub fn json<T: serde::Serialize + Sync>(
 }
 
 fn table(made: Result<ArrowTable>) -> PyResult<Table> {
-    made.map(Table).map_err(to_py)
+    Table::new(made.map_err(to_py)?)
 }
 
 fn damaged(files: &[FileReport]) -> bool {
@@ -167,7 +183,9 @@ impl Diagnose {
     }
 
     fn transfers(&self) -> PyResult<Table> {
-        table(ArrowTable::of_rows("transfers", &self.0.transfers))
+        let causes: Vec<&str> = Cause::ALL.iter().map(|cause| cause.as_str()).collect();
+        let transfers = table(ArrowTable::of_rows("transfers", &self.0.transfers))?;
+        transfers.with_shares("shares", &["radio", "not_radio"], &causes)
     }
 
     fn cells(&self) -> PyResult<Table> {
@@ -202,8 +220,8 @@ impl Packets {
     }
 
     /// The study's tables, by the names of their files.
-    fn tables(&self) -> Vec<Table> {
-        self.tables.iter().cloned().map(Table).collect()
+    fn tables(&self) -> PyResult<Vec<Table>> {
+        self.tables.iter().cloned().map(Table::new).collect()
     }
 
     fn summary(&self) -> PyResult<Table> {
@@ -224,9 +242,110 @@ impl Packets {
 }
 
 #[pymethods]
+impl Compare {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "compare", &self.0)
+    }
+
+    fn text(&self, all: bool) -> String {
+        airmile_cli::text::compare(&self.0, all)
+    }
+
+    fn damaged(&self) -> bool {
+        self.0.damaged()
+    }
+
+    fn confidence(&self) -> f64 {
+        self.0.confidence
+    }
+
+    fn says(&self) -> &str {
+        &self.0.says
+    }
+
+    fn groups(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("groups", &self.0.groups))
+    }
+
+    fn pairs(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("pairs", &self.0.pairs))
+    }
+
+    fn runs(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("runs", &self.0.runs))
+    }
+
+    fn missing(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("missing", &self.0.missing))
+    }
+
+    fn files(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("files", &self.0.files))
+    }
+}
+
+#[pymethods]
+impl Scrub {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "scrub", &self.0)
+    }
+
+    fn text(&self) -> String {
+        airmile_cli::text::scrub(&self.0)
+    }
+
+    fn damaged(&self) -> bool {
+        self.0.damaged()
+    }
+
+    fn inputs(&self) -> &[PathBuf] {
+        &self.0.inputs
+    }
+
+    fn key_file(&self) -> &Path {
+        &self.0.key_file
+    }
+
+    fn key_made(&self) -> bool {
+        self.0.key_made
+    }
+
+    fn manifest(&self) -> &Path {
+        &self.0.manifest
+    }
+
+    fn files(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("files", &self.0.files))
+    }
+
+    fn left_out(&self) -> PyResult<Table> {
+        table(ArrowTable::of_rows("left_out", &self.0.left_out))
+    }
+}
+
+#[pymethods]
+impl LabReproduction {
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        json(py, "lab_reproduce", &self.0)
+    }
+
+    fn text(&self) -> String {
+        airmile_cli::text::lab_reproduce(&self.0)
+    }
+
+    fn rows(&self) -> PyResult<Table> {
+        table(rows_table(&self.0))
+    }
+}
+
+#[pymethods]
 impl LabRun {
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         json(py, "lab_run", &self.0)
+    }
+
+    fn text(&self) -> String {
+        airmile_cli::text::lab_run(&self.0)
     }
 
     fn transfers(&self) -> PyResult<Table> {

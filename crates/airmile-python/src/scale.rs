@@ -118,7 +118,7 @@ pub fn is_capture(head: &[u8]) -> bool {
 /// The columns of a record, as a table without rows.
 #[pyfunction]
 pub fn record_schema() -> Table {
-    Table(ArrowTable { name: "records", schema: scale::record_schema(), batches: Vec::new() })
+    Table::raw(ArrowTable { name: "records", schema: scale::record_schema(), batches: Vec::new() })
 }
 
 #[pyfunction]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from airmile import _airmile
 from airmile.errors import AirmileMissingLibraryError
 from airmile.scale._storage import Storage
 
@@ -18,6 +19,17 @@ NAMES = (
     "dns",
     "users",
 )
+
+
+def _timed(schema: Any) -> Any:
+    """The schema with times as timestamps in UTC."""
+    import pyarrow
+
+    for at, field in enumerate(schema):
+        unit = _airmile.TIMES.get(field.name)
+        if unit is not None:
+            schema = schema.set(at, field.with_type(pyarrow.timestamp(unit, "UTC")))
+    return schema
 
 
 class StoredTable:
@@ -43,7 +55,13 @@ class StoredTable:
         else:
             store = fs.LocalFileSystem()
             paths = [str(self._storage.path(name)) for name in self._files]
-        return dataset.dataset(paths, filesystem=store, format="parquet").to_table(columns=columns)
+        read = dataset.dataset(paths, filesystem=store, format="parquet")
+        return read.to_table(columns=columns)
+
+    def _timed(self) -> Any:
+        """The rows, their times as timestamps in UTC."""
+        table = self._read()
+        return table.cast(_timed(table.schema))
 
     @property
     def columns(self) -> list[tuple[str, str, str | None]]:
@@ -52,7 +70,7 @@ class StoredTable:
         doc = b"doc"
         return [
             (field.name, str(field.type), ((field.metadata or {}).get(doc) or b"").decode() or None)
-            for field in schema
+            for field in _timed(schema)
         ]
 
     def _schema(self) -> Any:
@@ -69,15 +87,17 @@ class StoredTable:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow PyCapsule interface: the rows."""
-        return self._read().__arrow_c_stream__(requested_schema)
+        return self._timed().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
         """Arrow PyCapsule interface: the columns."""
-        return self._read().schema.__arrow_c_schema__()
+        return _timed(
+            self._read([]).schema if not self._files else self._schema()
+        ).__arrow_c_schema__()
 
-    def to_pylist(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def to_pylist(self, limit: int | None = None, offset: int = 0) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
-        rows: list[dict[str, Any]] = self._read().slice(0, limit).to_pylist()
+        rows: list[dict[str, Any]] = self._read().slice(offset, limit).to_pylist()
         return rows
 
     def column(self, name: str) -> list[Any] | None:

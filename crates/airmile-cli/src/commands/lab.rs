@@ -50,7 +50,7 @@ pub fn run(global: &Global, command: &LabCommand) -> Result<Outcome> {
 }
 
 /// Files, transfers and causes of a run.
-fn run_text(run: &LabRun) -> String {
+pub fn run_text(run: &LabRun) -> String {
     let mut out =
         format!("{}, seed {}, in {}\n\n", run.scenario, run.seed, printable_path(&run.dir));
     let files = run.files.iter().filter(|file| file.bytes > 0);
@@ -215,7 +215,7 @@ fn number(value: f64) -> String {
 }
 
 /// All rows as one table, followed by the notes on them.
-fn text(done: &Reproduction) -> String {
+pub fn text(done: &Reproduction) -> String {
     let mut notes: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
     for experiment in &done.experiments {

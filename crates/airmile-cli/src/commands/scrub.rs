@@ -45,7 +45,8 @@ pub fn run(global: &Global, args: &ScrubArgs) -> Result<Outcome> {
     Ok(Outcome::of(damaged))
 }
 
-fn text(report: &ScrubReport) -> String {
+/// The result as the command prints it.
+pub fn text(report: &ScrubReport) -> String {
     let mut out = String::new();
     for (path, file) in report.inputs.iter().zip(&report.files) {
         let sizes = (bytes(file.input_bytes), bytes(file.output_bytes));

@@ -43,7 +43,7 @@ use runs::Work;
 pub use figure::{Axis, Figure, Kind, MAX_POINTS, Reference, Series};
 pub use follow::{Follower, RunCount};
 pub use hosts::{Hosts, Job, Program, Video};
-pub use write::{prepare, write_files};
+pub use write::{prepare, rows_table, write_files};
 
 /// Amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

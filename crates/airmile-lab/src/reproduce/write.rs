@@ -89,6 +89,19 @@ pub fn prepare(dir: &Path, force: bool) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))
 }
 
+/// All rows as a table, as in `reproduce.parquet`.
+///
+/// # Errors
+/// Arrow rejects the table.
+pub fn rows_table(reproduction: &Reproduction) -> Result<ArrowTable> {
+    ArrowTable::of_rows("reproduce", &all_rows(reproduction))
+}
+
+fn all_rows(reproduction: &Reproduction) -> Vec<FlatRow<'_>> {
+    let each = reproduction.experiments.iter();
+    each.flat_map(|experiment| flat_rows(experiment, reproduction.size)).collect()
+}
+
 /// Writes to a directory: all rows as `reproduce.parquet` and `reproduce.csv`, the document
 /// as `reproduce.json`, the figures' points as `reproduce_series.parquet`, and each figure
 /// as `<experiment>-<figure>.svg`. Existing files are replaced atomically.
@@ -97,11 +110,7 @@ pub fn prepare(dir: &Path, force: bool) -> Result<()> {
 /// A file cannot be written.
 pub fn write_files(reproduction: &Reproduction, dir: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(dir).map_err(|e| Error::write(dir, e))?;
-    let rows: Vec<FlatRow<'_>> = reproduction
-        .experiments
-        .iter()
-        .flat_map(|experiment| flat_rows(experiment, reproduction.size))
-        .collect();
+    let rows = all_rows(reproduction);
     let points: Vec<FlatPoint<'_>> =
         reproduction.experiments.iter().flat_map(flat_points).collect();
     let mut files = Vec::new();
@@ -117,9 +126,7 @@ pub fn write_files(reproduction: &Reproduction, dir: &Path) -> Result<Vec<PathBu
         serde_json::to_vec_pretty(&airmile::Document::new("lab_reproduce", reproduction))
             .map_err(|e| Error::write(path, std::io::Error::other(e)))
     })?;
-    write("reproduce.parquet", &|path| {
-        parquet_bytes(path, &ArrowTable::of_rows("reproduce", &rows)?)
-    })?;
+    write("reproduce.parquet", &|path| parquet_bytes(path, &rows_table(reproduction)?))?;
     write("reproduce_series.parquet", &|path| {
         parquet_bytes(path, &ArrowTable::of_rows("reproduce_series", &points)?)
     })?;
