@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { bitrate, bytes, byteTicks, confidence, count, duration, elapsed, percent, timeOfDay, words } from "../src/format";
+import { bitrate, bytes, byteTicks, confidence, count, duration, elapsed, percent, words } from "../src/format";
 import { rowsOf, stacked } from "../src/figures/lanes";
 import { orderedShares, slowestFirst } from "../src/figures/transfers";
 import { family } from "../src/figures/verdict";
 import type { TransferDiagnosis } from "../src/generated/diagnose";
+import { timeOfDay } from "../src/zone";
 import { around, clamp, CLOSEST_TTIS, opening, pan, zoom } from "../src/view";
 
 const full = { from: 0, to: 1000 };

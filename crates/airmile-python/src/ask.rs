@@ -24,7 +24,7 @@ pub struct Files {
 
 impl Files {
     pub fn inputs(self) -> PyResult<(Inputs, Limits)> {
-        let limits = Limits { from: time(self.from)?, to: time(self.to)? };
+        let limits = Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() };
         Ok((Inputs { files: self.files, ..Inputs::default() }, limits))
     }
 }
@@ -45,7 +45,7 @@ impl Decode {
         let options = DecodeOptions {
             only: self.only.into_iter().collect(),
             to: DecodeTo::JsonLines,
-            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            limits: Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() },
             subscription: number("sim", self.sim)?,
         };
         Ok((Inputs { files: self.files, ..Inputs::default() }, options))
@@ -87,7 +87,7 @@ impl Analysis {
                 pause_ms: pause_ms.unwrap_or_default(),
                 min_bytes: min_bytes.unwrap_or_default(),
             },
-            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            limits: Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() },
             subscription: number("sim", self.sim)?,
             ..RadioOptions::default()
         };
@@ -137,7 +137,7 @@ impl Packets {
         let options = PacketOptions {
             study,
             threads: threads.unwrap_or_default().into(),
-            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            limits: Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() },
             ..PacketOptions::default()
         };
         Ok((self.files, options))

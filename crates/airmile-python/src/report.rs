@@ -3,7 +3,7 @@
 
 use airmile::{
     ArrowTable, Diagnosis, Document, FileReport, InspectReport, MessageRow, PacketReport,
-    RadioReport, Result,
+    RadioReport, Result, Zone,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -59,7 +59,7 @@ impl Inspect {
     }
 
     fn text(&self) -> String {
-        airmile_cli::text::inspect(&self.0)
+        airmile_cli::text::inspect(&self.0, Zone::UTC)
     }
 
     fn damaged(&self) -> bool {
@@ -88,7 +88,7 @@ impl Radio {
     }
 
     fn text(&self, all: bool) -> String {
-        airmile_cli::text::radio(&self.0, all)
+        airmile_cli::text::radio(&self.0, all, Zone::UTC)
     }
 
     fn damaged(&self) -> bool {
@@ -143,7 +143,7 @@ impl Diagnose {
     }
 
     fn text(&self, all: bool) -> String {
-        airmile_cli::text::diagnose(&self.0, all)
+        airmile_cli::text::diagnose(&self.0, all, Zone::UTC)
     }
 
     fn damaged(&self) -> bool {

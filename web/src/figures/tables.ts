@@ -2,7 +2,8 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, prose, section } from "../dom";
-import { bytes, count, DASH, orDash, plural, timeOfDay, unbroken, words } from "../format";
+import { bytes, count, DASH, orDash, plural, unbroken, words } from "../format";
+import { timesOf } from "../zone";
 import type { Series } from "../series";
 import { transferRow } from "./transfers";
 
@@ -74,13 +75,16 @@ function folded(id: string, title: string, open: boolean, ...children: Node[]): 
   return h("details", { id, open }, h("summary", {}, title), ...children);
 }
 
+const captioned = (name: string, times: string): string =>
+  times === "" ? name : `${name} (times: ${times})`;
+
 export function transfersTable(document: DiagnoseDocument): HTMLElement {
   const columns = [
     { name: "id", text: true },
     { name: "verdict", text: true },
     { name: "confidence" },
     { name: "direction", text: true },
-    { name: "start (UTC)" },
+    { name: "start" },
     { name: "ms" },
     { name: "bytes" },
     { name: "radio ms" },
@@ -89,12 +93,13 @@ export function transfersTable(document: DiagnoseDocument): HTMLElement {
     { name: "link demand" },
     { name: "link throughput" },
   ];
-  const rows = document.transfers.map(transferRow);
+  const times = timesOf(document.transfers.flatMap((transfer) => transfer.start_us ?? []));
+  const rows = document.transfers.map((transfer) => transferRow(transfer, times.show));
   // Without a modem log whole columns are empty.
   const hasValues = columns.map((_, at) => rows.some((cells) => cells[at] !== DASH));
   const row = (i: number): string[] => (rows[i] ?? []).filter((_, at) => hasValues[at]);
   const kept = columns.filter((_, at) => hasValues[at]);
-  return pagedTable({ columns: kept, rows: rows.length, row, caption: "Transfers" });
+  return pagedTable({ columns: kept, rows: rows.length, row, caption: captioned("Transfers", times.title) });
 }
 
 function burstsTable(
@@ -107,7 +112,7 @@ function burstsTable(
   const slots = series.head.tti_ms < 1;
   const columns = [
     { name: slots ? "start slot" : "start TTI" },
-    { name: "start (UTC)" },
+    { name: "start" },
     { name: slots ? `slots of ${series.head.tti_ms} ms` : "TTIs" },
     { name: "scheduled" },
     { name: "bytes" },
@@ -126,7 +131,7 @@ function burstsTable(
     const tti = String(series.head.first_tti + start);
     return [
       h("a", { href: "#timeline", click: go, "aria-label": `TTI ${tti}: show on the timeline` }, tti),
-      clock === null ? DASH : timeOfDay(clock),
+      clock === null ? DASH : times.show(clock),
       count(end - start),
       count(bursts.scheduled[i] ?? 0),
       bytes(bursts.bytes[i] ?? 0),
@@ -135,7 +140,9 @@ function burstsTable(
       `${bursts.confidence[i] ?? 0} %`,
     ];
   };
-  const caption = `Bursts, ${dir === "dl" ? "downlink" : "uplink"}`;
+  const ends = [spans.start[0], spans.start[spans.count - 1]].map((at) => series.clock(at ?? 0));
+  const times = timesOf(ends.flatMap((us) => us ?? []));
+  const caption = captioned(`Bursts, ${dir === "dl" ? "downlink" : "uplink"}`, times.title);
   return pagedTable({ columns, rows: spans.count, row, caption });
 }
 

@@ -2,10 +2,11 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, section } from "../dom";
-import { duration, elapsed, percent, plural, timeOfDay } from "../format";
+import { duration, elapsed, percent, plural } from "../format";
 import { meanShare } from "../data/pyramid";
 import type { Series } from "../series";
 import { isAll, opening, type Range, View } from "../view";
+import { date, inFull, tickTime, zoneName } from "../zone";
 import { allocationPanel, allocationTitle } from "./allocation";
 import { HELP, interact, zoomButtons } from "./interact";
 import { lanes } from "./lanes";
@@ -74,6 +75,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     plots,
     hover,
     status,
+    axisNote(series, full),
     h("p", { class: "note", id: "timeline-help" }, HELP),
   );
 
@@ -155,6 +157,15 @@ function fullRange(document: DiagnoseDocument, series: Series): Range {
   return { from: Math.min(to - 1, ...starts), to };
 }
 
+/** The date and the zone of the axis; nothing if its times are unknown. */
+function axisNote(series: Series, full: Range): HTMLElement | null {
+  const [from, to] = [series.clock(full.from), series.clock(full.to)];
+  if (from === null || to === null) return null;
+  const [first, last] = [date(from), date(to)];
+  const dates = first === last ? first : `${first} to ${last}`;
+  return h("p", { class: "note", id: "timeline-zone" }, `Times of day in ${zoneName(from)}, ${dates}.`);
+}
+
 function legend(series: Series): HTMLElement {
   const items: [string, string][] = [
     ["prb", "mean share"],
@@ -188,7 +199,10 @@ function summary(
   const sample = series.allocation[dir].sample(from, to, width);
   const mean = meanShare(sample);
   const step = span * tti_ms < 1_000 ? 1 : span * tti_ms < 10_000 ? 10 : 1_000;
-  const at = (tti: number): string => elapsed((tti - first) * tti_ms, step);
+  const at = (tti: number): string => {
+    const us = series.clock(tti);
+    return us === null ? elapsed((tti - first) * tti_ms, step) : tickTime(us, step);
+  };
   const inside = document.transfers.filter(
     (t) => series.offset(t.start_tti) < to && series.offset(t.end_tti) > from,
   );
@@ -243,7 +257,7 @@ function readout(
       ? `TTI ${series.head.first_tti + tti}`
       : duration((series.head.first_tti + tti) * series.head.tti_ms),
   ];
-  if (clock !== null) parts.push(`${timeOfDay(clock)} UTC`);
+  if (clock !== null) parts.push(inFull(clock));
   if (radio) parts.push(...radioReadout(series, dir, tti));
   parts.push(...senderReadout(series, tti));
   const first = tti + series.head.first_tti;

@@ -2,7 +2,8 @@
 
 import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
 import { h, prose, section } from "../dom";
-import { bitrate, bytes, confidence, DASH, duration, orDash, percent, timeOfDay, unbroken, words } from "../format";
+import { bitrate, bytes, confidence, DASH, duration, orDash, percent, unbroken, words } from "../format";
+import { inFull } from "../zone";
 import { badge, family } from "./verdict";
 
 /** Number of transfers explained at first; more on demand. */
@@ -47,7 +48,7 @@ export function slowestFirst(
 
 function card(transfer: TransferDiagnosis, saving: string | null | undefined, locate: Locate): HTMLElement {
   const facts: string[] = [];
-  if (typeof transfer.start_us === "number") facts.push(`from ${timeOfDay(transfer.start_us)} UTC`);
+  if (typeof transfer.start_us === "number") facts.push(`from ${inFull(transfer.start_us)}`);
   facts.push(duration(transfer.duration_ms));
   if (typeof transfer.bytes === "number") facts.push(bytes(transfer.bytes));
   facts.push(transfer.dir === "dl" ? "downlink" : "uplink");
@@ -131,7 +132,7 @@ function sharesBar(transfer: TransferDiagnosis, locate: Locate): HTMLElement {
 }
 
 /** The columns of the transfers table. */
-export function transferRow(transfer: TransferDiagnosis): string[] {
+export function transferRow(transfer: TransferDiagnosis, time: (us: number) => string): string[] {
   const shares = transfer.throughput_time_ms === null ? [] : Object.entries(transfer.shares);
   const ms = (is: (cause: string) => boolean): string => {
     const found = shares.filter(([cause]) => is(cause));
@@ -144,7 +145,7 @@ export function transferRow(transfer: TransferDiagnosis): string[] {
     words(transfer.verdict),
     transfer.verdict === "unknown" ? DASH : confidence(transfer.confidence),
     transfer.dir,
-    orDash(transfer.start_us, timeOfDay),
+    orDash(transfer.start_us, time),
     transfer.duration_ms.toFixed(0),
     orDash(transfer.bytes, bytes),
     ms(radio),

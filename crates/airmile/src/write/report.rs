@@ -10,11 +10,11 @@ use std::path::Path;
 use airmile_model::{Bound, Burst, Direction, confidence_percent};
 use serde_json::{Map, Value, json};
 
-use crate::analyse::diagnose::TransferDiagnosis;
+use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::lanes::{Lanes, MarkKind};
 use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
-use crate::write::page::{Page, write_json, write_packed};
+use crate::write::page::{Page, write_json, write_packed, write_zone};
 use airmile_io::Replacement;
 use airmile_io::document::Document;
 use airmile_io::error::Result;
@@ -47,6 +47,7 @@ pub fn write_file(path: &Path, report: &Report) -> Result<()> {
 pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     let file = report.radio.files.first().map_or("", |file| file.path.as_str());
     PAGE.begin(out, file, &report.diagnosis.session.says)?;
+    write_zone(out, report.zone, times_us(&report.diagnosis))?;
     let document = Document::new("diagnose", &report.diagnosis);
     write_json(out, "airmile-document", &serde_json::to_value(document)?)?;
     let mut arrays = Arrays::default();
@@ -56,6 +57,15 @@ pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         write_packed(out, &format!("array-{name}"), &bytes)?;
     }
     PAGE.end(out)
+}
+
+/// Times of a diagnosis between which all others are, in microseconds since the epoch.
+fn times_us(diagnosis: &Diagnosis) -> impl Iterator<Item = i64> + Clone {
+    let files = diagnosis.files.iter().flat_map(|file| [file.start_us, file.end_us]);
+    let transfers = diagnosis.transfers.iter().map(|one| &one.finding);
+    let transfers = transfers.flat_map(|finding| [finding.start_us, finding.end_us]);
+    let pages = diagnosis.pages.iter().map(|page| page.start_us);
+    files.chain(transfers).chain(pages).flatten()
 }
 
 /// The description of the arrays for the page.
