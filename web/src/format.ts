@@ -82,16 +82,6 @@ export function elapsed(ms: number, stepMs: number): string {
   return h > 0 ? `${h}:${String(m).padStart(2, "0")}:${seconds}` : `${m}:${seconds}`;
 }
 
-/** Time of day in UTC, with ms, cut off as in texts. */
-export function timeOfDay(us: number): string {
-  return new Date(Math.floor(us / 1_000)).toISOString().slice(11, 23);
-}
-
-/** Date and time in UTC, to the second. */
-export function dateTime(us: number): string {
-  return new Date(Math.floor(us / 1_000)).toISOString().slice(0, 19).replace("T", " ");
-}
-
 export function count(n: number): string {
   return n.toLocaleString("en-GB").replaceAll(",", "\u202f");
 }

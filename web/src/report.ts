@@ -14,6 +14,7 @@ import { transfersSection } from "./figures/transfers";
 import { sourceLine, verdictHeader } from "./figures/verdict";
 import { Series } from "./series";
 import { themeToggle } from "./theme";
+import { setZone, type ZoneData } from "./zone";
 
 const textOf = (id: string): string | undefined =>
   document.getElementById(id)?.textContent ?? undefined;
@@ -25,6 +26,7 @@ function read<T>(id: string): T {
 async function build(): Promise<void> {
   const main = document.getElementById("report");
   if (!main) return;
+  setZone(read<ZoneData | null>("airmile-zone"));
   const answer = read<DiagnoseDocument>("airmile-document");
   const head = read<SeriesHead>("airmile-series");
   const banner = h(
@@ -41,7 +43,7 @@ async function build(): Promise<void> {
   for (const name of Object.keys(head.arrays)) document.getElementById(`array-${name}`)?.remove();
   const series = new Series(head, arrays);
   const timeline = timelineSection(answer, series);
-  const transfers = transfersSection(answer, head.savings, (transfer, from, to) =>
+  const transfers = transfersSection(answer, head, (transfer, from, to) =>
     timeline.locate(transfer.dir, series.offset(from), series.offset(to)),
   );
   const dir = answer.session.dir ?? (series.has("dl") ? "dl" : "ul");

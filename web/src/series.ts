@@ -2,10 +2,13 @@
 
 import type { Direction } from "./generated/diagnose";
 import { type Arrays, type SeriesHead } from "./data/decode";
+import { elapsed } from "./format";
+import { Causes } from "./data/causes";
 import { Envelope } from "./data/envelope";
 import { Marks } from "./data/marks";
 import { Pyramid } from "./data/pyramid";
 import { Spans } from "./data/spans";
+import { civilMs, tickTime } from "./zone";
 
 export interface Bursts {
   spans: Spans;
@@ -40,6 +43,7 @@ export class Series {
   /** In ms. */
   readonly buffer: Envelope;
   readonly marks: Marks;
+  readonly causes: Causes;
 
   constructor(
     readonly head: SeriesHead,
@@ -91,6 +95,8 @@ export class Series {
       arrays.u32("mark.to"),
       arrays.u32("mark.value"),
     );
+    const spans = new Spans(arrays.u32("cause.start"), arrays.u32("cause.end"));
+    this.causes = new Causes(head.causes ?? [], arrays.u8("cause.code"), spans);
   }
 
   /** Whether a direction has data. */
@@ -124,6 +130,31 @@ export class Series {
   /** Offset from the origin, in TTIs, of a TTI of the document. */
   offset(tti: number): number {
     return tti - this.head.first_tti;
+  }
+
+  /** Places of `[min, max]` at which the time of day is a multiple of a step. */
+  ticks(min: number, max: number, stepMs: number): number[] {
+    const { anchors, tti_ms } = this.head;
+    const out: number[] = [];
+    // The clock runs with the TTIs from each anchor to the next.
+    anchors.forEach(([start, startUs], i) => {
+      const from = i === 0 ? min : Math.max(min, start);
+      const next = anchors[i + 1]?.[0] ?? Infinity;
+      if (from > max || from >= next) return;
+      const civil = civilMs(startUs + (from - start) * tti_ms * 1_000);
+      for (let tick = Math.ceil(civil / stepMs) * stepMs; ; tick += stepMs) {
+        const at = from + (tick - civil) / tti_ms;
+        if (at >= next || at > max) break;
+        out.push(at);
+      }
+    });
+    return out;
+  }
+
+  /** The time of day at a tick; since the first data, if it is unknown. */
+  tick(offset: number, stepMs: number): string {
+    const us = this.clock(offset);
+    return us === null ? elapsed(offset * this.head.tti_ms, stepMs) : tickTime(us, stepMs);
   }
 
   /** Time on the log's clock in microseconds; `null` without an anchor. */

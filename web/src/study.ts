@@ -16,6 +16,7 @@ import {
 } from "./figures/study_summary";
 import type { StudyDocument } from "./generated/study";
 import { themeToggle } from "./theme";
+import { setZone, type ZoneData } from "./zone";
 
 const PARTS = [
   ["flows", "Flows over time"],
@@ -29,6 +30,7 @@ async function build(): Promise<void> {
   const main = document.getElementById("report");
   const packed = document.getElementById("airmile-study");
   if (!main || !packed) return;
+  setZone(JSON.parse(document.getElementById("airmile-zone")?.textContent ?? "null") as ZoneData | null);
   const bytes = await gunzip(fromBase64(packed.textContent ?? ""));
   const study = JSON.parse(new TextDecoder().decode(bytes)) as StudyDocument;
   packed.remove();

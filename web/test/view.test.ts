@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { bitrate, bytes, byteTicks, confidence, count, duration, elapsed, percent, timeOfDay, words } from "../src/format";
+import { bitrate, bytes, byteTicks, confidence, count, duration, elapsed, percent, words } from "../src/format";
 import { rowsOf, stacked } from "../src/figures/lanes";
 import { orderedShares, slowestFirst } from "../src/figures/transfers";
 import { family } from "../src/figures/verdict";
 import type { TransferDiagnosis } from "../src/generated/diagnose";
+import { timeOfDay } from "../src/zone";
 import { around, clamp, CLOSEST_TTIS, opening, pan, zoom } from "../src/view";
 
 const full = { from: 0, to: 1000 };
@@ -92,7 +93,7 @@ describe("transfers", () => {
   it("are explained from the slowest on, with their own saving", () => {
     const of = (id: string, duration_ms: number, bytes: number): TransferDiagnosis =>
       ({ id, duration_ms, bytes }) as TransferDiagnosis;
-    const order = slowestFirst([of("large", 900, 9e6), of("slow", 4000, 1e5)], ["a", "b"]);
+    const order = slowestFirst([of("large", 900, 9e6), of("slow", 4000, 1e5)], { savings: ["a", "b"], frames: [] });
     expect(order.map(({ transfer, saving }) => [transfer.id, saving])).toEqual([
       ["slow", "b"],
       ["large", "a"],

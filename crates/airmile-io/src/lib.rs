@@ -33,6 +33,7 @@ pub mod run_files;
 pub mod scrub;
 pub mod sorted;
 pub mod table;
+pub mod zone;
 
 pub use capture::{CaptureStream, Captures, read_capture};
 pub use document::{Document, VERSION};
@@ -44,3 +45,4 @@ pub use recognise::{Foreign, Kind};
 pub use replacement::{Replacement, check_outputs, is_part_of, write_whole};
 pub use table::parquet::parquet_bytes;
 pub use table::{ArrowTable, arrow_schema};
+pub use zone::Zone;

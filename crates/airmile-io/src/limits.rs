@@ -3,6 +3,7 @@
 use airmile_model::{Record, Stamp};
 
 use crate::error::{Error, Result};
+use crate::zone::{Zone, midnight_ns, split_offset};
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
@@ -12,37 +13,42 @@ const DAY_NS: i64 = 86_400 * SECOND_NS;
 pub enum TimePoint {
     /// Since the input's start, in nanoseconds.
     SinceStart(i64),
-    /// Time of day (UTC) on the day of the input's start, in nanoseconds.
-    TimeOfDay(i64),
+    /// Time of day on the day of the input's start, in nanoseconds, and its offset from UTC; without
+    /// one, in the zone of the limits.
+    TimeOfDay(i64, Option<i64>),
+    /// A date and time in the zone of the limits, as nanoseconds of the same date and time in UTC.
+    Civil(i64),
     /// Nanoseconds since the Unix epoch.
     Absolute(i64),
 }
 
 impl TimePoint {
-    /// Parses `12.5` (seconds since the start), `12:01:29.5` (time of day, UTC),
-    /// `2018-08-25T12:01:29.5Z`, the same with an offset (`+02:00`), or `2018-08-25` (its start, UTC).
+    /// Parses `12.5` (seconds since the start), `12:01:29.5` (time of day), `2018-08-25T12:01:29.5`,
+    /// the same with a zone (`Z`, `+02:00`), or `2018-08-25` (its start).
     ///
     /// # Errors
     /// The text has none of these forms.
     pub fn parse(text: &str) -> Result<Self> {
-        let absolute = |day: i64, ns: i64| {
-            let ns = day.checked_mul(DAY_NS).and_then(|day| day.checked_add(ns));
+        let at = |day_ns: Option<i64>, ns: i64| {
+            let ns = day_ns.and_then(|day_ns| day_ns.checked_add(ns));
             let past = || {
                 format!(
                     "{text} is past {}: later times do not fit in 64 bits of nanoseconds",
                     format_utc(i64::MAX)
                 )
             };
-            ns.map(Self::Absolute).ok_or_else(|| Error::Option(past()))
+            ns.ok_or_else(|| Error::Option(past()))
         };
         let parsed = if let Some((date, time)) = text.split_once(['T', ' ']) {
-            let (time, offset_ns) = split_offset(time).unwrap_or((time, 0));
-            let read = days(date).zip(time_of_day(time));
-            read.map(|(day, ns)| absolute(day, ns - offset_ns)).transpose()?
+            let (time, offset_ns) = split_offset(time);
+            let read = day_of(date).zip(time_of_day(time));
+            let read = read.map(|(day, ns)| at(day, ns - offset_ns.unwrap_or(0))).transpose()?;
+            read.map(if offset_ns.is_some() { Self::Absolute } else { Self::Civil })
         } else if text.contains(':') {
-            time_of_day(text.trim_end_matches('Z')).map(Self::TimeOfDay)
-        } else if let Some(day) = days(text) {
-            Some(absolute(day, 0)?)
+            let (time, offset_ns) = split_offset(text);
+            time_of_day(time).map(|ns| Self::TimeOfDay(ns, offset_ns))
+        } else if let Some(day) = day_of(text) {
+            Some(Self::Civil(at(day, 0)?))
         } else {
             seconds(text).map(Self::SinceStart)
         };
@@ -53,18 +59,25 @@ impl TimePoint {
                 ));
             }
             Error::Option(format!(
-                "{text:?} is no time: give seconds since the start (12.5), a time of day in UTC \
-                 (12:01:29.5), a date and time (2018-08-25T12:01:29Z, or with +02:00 for Z) or a date"
+                "{text:?} is no time: give seconds since the start (12.5), a time of day \
+                 (12:01:29.5), a date and time (2018-08-25T12:01:29, or with Z or +02:00) or a date"
             ))
         })
     }
 
-    fn resolve(self, start_ns: i64) -> i64 {
+    fn resolve(self, start_ns: i64, zone: Zone) -> i64 {
         match self {
             Self::SinceStart(ns) => start_ns.saturating_add(ns),
             Self::Absolute(ns) => ns,
-            Self::TimeOfDay(ns) => {
-                start_ns.saturating_sub(start_ns.rem_euclid(DAY_NS)).saturating_add(ns)
+            Self::Civil(civil_ns) => zone.instant_ns(civil_ns),
+            Self::TimeOfDay(ns, offset_ns) => {
+                let civil_ns = match offset_ns {
+                    Some(offset_ns) => start_ns.saturating_add(offset_ns),
+                    None => zone.civil_ns(start_ns),
+                };
+                let day_ns = civil_ns.saturating_sub(civil_ns.rem_euclid(DAY_NS));
+                let at_ns = day_ns.saturating_add(ns);
+                offset_ns.map_or_else(|| zone.instant_ns(at_ns), |east| at_ns.saturating_sub(east))
             }
         }
     }
@@ -81,26 +94,6 @@ fn seconds(text: &str) -> Option<i64> {
     whole.parse::<i64>().ok()?.checked_mul(SECOND_NS)?.checked_add(fraction_ns)
 }
 
-/// A time without its offset from UTC (RFC 3339, 5.6: `Z`, `+02:00`; ISO 8601 also has `+0200` and
-/// `+02`), and the offset in nanoseconds.
-fn split_offset(text: &str) -> Option<(&str, i64)> {
-    if let Some(time) = text.strip_suffix(['Z', 'z']) {
-        return Some((time, 0));
-    }
-    let at = text.rfind(['+', '-'])?;
-    let (time, offset) = text.split_at_checked(at)?;
-    let digits: String = offset.chars().skip(1).filter(|c| *c != ':').collect();
-    let (hours, minutes) = match digits.len() {
-        2 => (digits.as_str(), "0"),
-        4 => digits.split_at_checked(2)?,
-        _ => return None,
-    };
-    let hours: i64 = hours.parse().ok().filter(|h| (0..24).contains(h))?;
-    let minutes: i64 = minutes.parse().ok().filter(|m| (0..60).contains(m))?;
-    let east = if offset.starts_with('-') { -1 } else { 1 };
-    Some((time, east * (hours * 3_600 + minutes * 60) * SECOND_NS))
-}
-
 fn time_of_day(text: &str) -> Option<i64> {
     let mut parts = text.split(':');
     let hours: i64 = parts.next()?.parse().ok().filter(|h| (0..24).contains(h))?;
@@ -109,45 +102,21 @@ fn time_of_day(text: &str) -> Option<i64> {
     parts.next().is_none().then_some((hours * 3_600 + minutes * 60) * SECOND_NS + seconds_ns)
 }
 
-/// Days since 1970-01-01 of a proleptic Gregorian date.
-fn days(date: &str) -> Option<i64> {
+/// The start of a date (`2018-08-25`) in nanoseconds, inside `None` if it is too far.
+fn day_of(date: &str) -> Option<Option<i64>> {
     let mut parts = date.split('-');
-    let year: i64 = parts.next()?.parse().ok().filter(|y| (1970..10_000).contains(y))?;
-    let month: i64 = parts.next()?.parse().ok().filter(|m| (1..=12).contains(m))?;
-    let day: i64 = parts.next()?.parse().ok().filter(|d| (1..=31).contains(d))?;
-    // Years begin in March, so that the leap day is the last.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leap_days = y / 4 - y / 100 + y / 400;
-    let days = 365 * y + leap_days + (153 * m + 2) / 5 + day - 1 - 719_468;
-    // A day that the month does not have would be one of the next month.
-    let is_there = civil(days) == (year, month, day);
-    (parts.next().is_none() && is_there).then_some(days)
-}
-
-/// Year, month and day of a number of days since 1970-01-01.
-const fn civil(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let of_era = z.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let m = (5 * day_of_year + 2) / 153;
-    let (month, carry) = if m < 10 { (m + 3, 0) } else { (m - 9, 1) };
-    (year_of_era + era * 400 + carry, month, day_of_year - (153 * m + 2) / 5 + 1)
+    let year = parts.next()?.parse().ok().filter(|y| (1970..10_000).contains(y))?;
+    let (month, day) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    midnight_ns(year, month, day).ok().map(|ns| i64::try_from(ns).ok())
 }
 
 /// A date and time as text, in UTC with ms, from nanoseconds since the epoch.
 #[must_use]
 pub fn format_utc(ns: i64) -> String {
-    let (year, month, day) = civil(ns.div_euclid(DAY_NS));
-    let ms = ns.rem_euclid(DAY_NS) / 1_000_000;
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{:03}",
-        ms / 3_600_000,
-        ms / 60_000 % 60,
-        ms / 1_000 % 60,
-        ms % 1_000
-    )
+    Zone::UTC.show_ns(ns)
 }
 
 /// Both limits; the end is exclusive.
@@ -157,9 +126,17 @@ pub struct Limits {
     pub from: Option<TimePoint>,
     /// Nothing from it on.
     pub to: Option<TimePoint>,
+    /// The zone of those without one, and of times in texts and pages.
+    pub zone: Zone,
 }
 
 impl Limits {
+    /// Whether there is one.
+    #[must_use]
+    pub const fn are_given(&self) -> bool {
+        self.from.is_some() || self.to.is_some()
+    }
+
     /// Where nothing was found, by the options that were given: for messages.
     #[must_use]
     pub const fn words(&self) -> &'static str {
@@ -176,12 +153,14 @@ impl Limits {
     /// # Errors
     /// Nothing can be between them.
     pub fn check(&self) -> Result<()> {
-        use TimePoint::{Absolute, SinceStart, TimeOfDay};
+        use TimePoint::{Absolute, Civil, SinceStart, TimeOfDay};
         let (Some(from), Some(to)) = (self.from, self.to) else { return Ok(()) };
         let is_empty = match (from, to) {
-            (SinceStart(from), SinceStart(to))
-            | (TimeOfDay(from), TimeOfDay(to))
-            | (Absolute(from), Absolute(to)) => from >= to,
+            (SinceStart(from), SinceStart(to)) | (Absolute(from), Absolute(to)) => from >= to,
+            (TimeOfDay(from, east), TimeOfDay(to, east_to)) => east == east_to && from >= to,
+            (Civil(_) | Absolute(_), Civil(_) | Absolute(_)) => {
+                from.resolve(0, self.zone) >= to.resolve(0, self.zone)
+            }
             _ => false,
         };
         let what = "--from is not before --to, so nothing is left: exchange them, or give dates";
@@ -193,14 +172,15 @@ impl Limits {
 #[derive(Debug, Clone, Default)]
 pub struct LimitFilter {
     limits: Limits,
-    start_ns: Option<i64>,
+    /// The limits in nanoseconds since the epoch, from the first time on.
+    bounds_ns: Option<(Option<i64>, Option<i64>)>,
 }
 
 impl LimitFilter {
     /// A filter that uses the first record's time as the start.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
-        Self { limits, start_ns: None }
+        Self { limits, bounds_ns: None }
     }
 
     /// Whether a record is within the limits. Records of tables without times are placed
@@ -212,9 +192,11 @@ impl LimitFilter {
 
     /// Whether a time is within the limits.
     pub fn keeps_ns(&mut self, ns: i64) -> bool {
-        let start = *self.start_ns.get_or_insert(ns);
-        self.limits.from.is_none_or(|from| ns >= from.resolve(start))
-            && self.limits.to.is_none_or(|to| ns < to.resolve(start))
+        let (from_ns, to_ns) = *self.bounds_ns.get_or_insert_with(|| {
+            let Limits { from, to, zone } = self.limits;
+            (from.map(|from| from.resolve(ns, zone)), to.map(|to| to.resolve(ns, zone)))
+        });
+        from_ns.is_none_or(|from_ns| ns >= from_ns) && to_ns.is_none_or(|to_ns| ns < to_ns)
     }
 }
 
@@ -239,7 +221,7 @@ mod tests {
         assert_eq!(TimePoint::parse("12.5").unwrap(), TimePoint::SinceStart(12_500_000_000));
         assert_eq!(
             TimePoint::parse("12:01:29.25").unwrap(),
-            TimePoint::TimeOfDay(43_289_250_000_000)
+            TimePoint::TimeOfDay(43_289_250_000_000, None)
         );
         let date = TimePoint::parse("2018-08-25T12:01:29Z").unwrap();
         assert_eq!(date, TimePoint::Absolute(1_535_198_489_000_000_000));
@@ -272,7 +254,7 @@ mod tests {
     #[test]
     fn offsets_and_dates_alone() {
         let absolute = |text: &str| match TimePoint::parse(text) {
-            Ok(TimePoint::Absolute(ns)) => format_utc(ns),
+            Ok(TimePoint::Absolute(ns) | TimePoint::Civil(ns)) => format_utc(ns),
             other => panic!("{text}: {other:?}"),
         };
         for (text, utc) in [
@@ -291,9 +273,39 @@ mod tests {
         for text in
             ["1970-01-01 00:00:00.000", "2000-02-29 23:59:59.999", "2026-11-21 20:34:00.001"]
         {
-            let TimePoint::Absolute(ns) = TimePoint::parse(text).unwrap() else { panic!() };
+            let TimePoint::Civil(ns) = TimePoint::parse(text).unwrap() else { panic!() };
             assert_eq!(format_utc(ns), text);
         }
+    }
+
+    /// Limits of a log that starts at 23:30 UTC, and the first time of it that each keeps.
+    #[test]
+    fn times_without_a_zone_are_of_the_limits_zone() {
+        let ns = |text: &str| TimePoint::parse(text).unwrap().resolve(0, Zone::UTC);
+        let start_ns = ns("2018-08-24T23:30:00Z");
+        for (zone, from, first) in [
+            ("UTC", "23:45", "2018-08-24 23:45:00.000"),
+            // There it is the next day already.
+            ("+02:00", "01:45", "2018-08-24 23:45:00.000"),
+            ("+02:00", "2018-08-25T01:45:00", "2018-08-24 23:45:00.000"),
+            ("+02:00", "2018-08-25", "2018-08-24 22:00:00.000"),
+            ("+02:00", "2018-08-24T23:45:00Z", "2018-08-24 23:45:00.000"),
+            ("-0330", "2018-08-24T20:15:00", "2018-08-24 23:45:00.000"),
+            ("+02:00", "23:45Z", "2018-08-24 23:45:00.000"),
+            ("UTC", "01:45+02:00", "2018-08-24 23:45:00.000"),
+            ("+02:00", "900", "2018-08-24 23:45:00.000"),
+        ] {
+            let zone = Zone::parse(zone).unwrap();
+            let first_ns = TimePoint::parse(from).unwrap().resolve(start_ns, zone);
+            assert_eq!(format_utc(first_ns), first, "{zone:?} {from}");
+        }
+        let limits = |from, to| Limits {
+            from: TimePoint::parse(from).ok(),
+            to: TimePoint::parse(to).ok(),
+            zone: Zone::parse("+02:00").unwrap(),
+        };
+        assert!(limits("2018-08-25T01:00:00", "2018-08-25T00:00:00Z").check().is_ok());
+        assert!(limits("2018-08-25T02:00:00", "2018-08-25T00:00:00Z").check().is_err());
     }
 
     #[test]
@@ -301,6 +313,7 @@ mod tests {
         let limits = Limits {
             from: Some(TimePoint::SinceStart(1_000_000)),
             to: Some(TimePoint::SinceStart(3_000_000)),
+            ..Limits::default()
         };
         let mut filter = LimitFilter::new(limits);
         let kept: Vec<bool> =

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use airmile::format_utc;
+use airmile::Zone;
 use airmile::live::{LiveBurst, LiveTransfer, State};
 use airmile::model::{Verdict, confidence_percent};
 use airmile_host::format::{mbps, size, unbroken};
@@ -29,9 +29,9 @@ const SHOWN_BURSTS: usize = 200;
 ///
 /// # Errors
 /// The terminal cannot be used.
-pub fn run(engine: &Engine, listening: Option<&str>) -> io::Result<()> {
+pub fn run(engine: &Engine, listening: Option<&str>, zone: Zone) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
-    let shown = show(&mut terminal, engine, listening);
+    let shown = show(&mut terminal, engine, listening, zone);
     ratatui::try_restore()?;
     shown
 }
@@ -40,11 +40,12 @@ fn show(
     terminal: &mut DefaultTerminal,
     engine: &Engine,
     listening: Option<&str>,
+    zone: Zone,
 ) -> io::Result<()> {
     let published = engine.published();
     while engine.refusal().is_none() && !engine.is_stopped() {
         let now = published.now();
-        terminal.draw(|frame| draw(frame, &now, listening))?;
+        terminal.draw(|frame| draw(frame, &now, listening, zone))?;
         if event::poll(DRAW_EVERY)?
             && let Event::Key(key) = event::read()?
             && key.kind == KeyEventKind::Press
@@ -60,7 +61,7 @@ fn show(
 }
 
 /// Draws the current state.
-pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
+pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>, zone: Zone) {
     let flows = if now.packets.is_some() { Constraint::Percentage(30) } else { Constraint::Max(0) };
     let transfers = if now.packets.is_some() { 25 } else { 45 };
     let areas = Layout::vertical([
@@ -75,10 +76,10 @@ pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
     if let Some(passing) = &now.packets {
         draw_flows(frame, flows, passing);
     }
-    draw_head(frame, head, now);
+    draw_head(frame, head, now, zone);
     draw_verdict(frame, verdict, now);
-    draw_transfers(frame, transfers, &now.view.transfers);
-    draw_bursts(frame, bursts, now);
+    draw_transfers(frame, transfers, &now.view.transfers, zone);
+    draw_bursts(frame, bursts, now, zone);
     let mut keys = vec![" q".bold(), " quits".dim()];
     if let Some(url) = listening {
         keys.push("   page: ".dim());
@@ -87,7 +88,7 @@ pub fn draw(frame: &mut Frame<'_>, now: &Snapshot, listening: Option<&str>) {
     frame.render_widget(Line::from(keys), foot);
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
+fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot, zone: Zone) {
     let (state, why) = match &now.source.state {
         SourceState::Waiting(why) => ("waiting".yellow(), why.as_str()),
         SourceState::Connected(what) => ("connected".green(), what.as_str()),
@@ -102,12 +103,12 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
     }
     let view = &now.view;
     let intake = &view.intake;
-    let clock = intake.last_us.map_or_else(|| "-".to_owned(), |us| date_and_time(us, 1));
-    let mut facts = vec![
-        format!("log time {clock} UTC"),
-        format!("{} frames", intake.frames),
-        size(intake.bytes),
-    ];
+    let clock = intake.last_us.map_or_else(
+        || "-".to_owned(),
+        |us| format!("{} {}", date_and_time(zone, us, 1), zone.name_at(us)),
+    );
+    let mut facts =
+        vec![format!("log time {clock}"), format!("{} frames", intake.frames), size(intake.bytes)];
     if intake.bad_frames > 0 {
         facts.push(format!("{} bad frames", intake.bad_frames));
     }
@@ -150,7 +151,7 @@ const fn colour(verdict: Verdict) -> Color {
     }
 }
 
-fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer]) {
+fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer], zone: Zone) {
     let shown = usize::from(area.height.saturating_sub(3));
     let mut columns = [
         ViewColumn::text("id"),
@@ -167,7 +168,7 @@ fn draw_transfers(frame: &mut Frame<'_>, area: Rect, transfers: &[LiveTransfer])
         let m = &diagnosis.finding;
         let cells = [
             diagnosis.id.clone(),
-            m.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 1)),
+            m.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(zone, us, 1)),
             format!("{:.1} s", m.duration_ms / 1e3),
             m.bytes.map_or_else(|| "-".to_owned(), size),
             m.link_demand.map_or_else(|| "-".to_owned(), |d| format!("{:.0} %", d * 100.0)),
@@ -226,7 +227,7 @@ fn draw_flows(frame: &mut Frame<'_>, area: Rect, passing: &Passing) {
     draw_table(frame, area, title, columns, &["lasts", "by", "again", "down"]);
 }
 
-fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
+fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot, zone: Zone) {
     let shown = usize::from(area.height.saturating_sub(3));
     let bursts = now.last_bursts(SHOWN_BURSTS);
     let mut columns = [
@@ -246,7 +247,7 @@ fn draw_bursts(frame: &mut Frame<'_>, area: Rect, now: &Snapshot) {
         };
         let cells = [
             burst.burst.dir.to_string(),
-            live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
+            live.start_us.map_or_else(|| "-".to_owned(), |us| time_of_day(zone, us, 3)),
             format!("{:.0} ms", live.duration_ms),
             size(burst.burst.bytes),
             mbps(live.rate_bps),
@@ -359,22 +360,22 @@ const fn state_words(state: State) -> &'static str {
     }
 }
 
-/// Date in UTC.
+/// Date.
 #[must_use]
-pub fn date(us: i64) -> String {
-    date_and_time(us, 0).split(' ').next().unwrap_or_default().to_owned()
+pub fn date(zone: Zone, us: i64) -> String {
+    date_and_time(zone, us, 0).split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// Date and time of day in UTC with this many decimals.
-fn date_and_time(us: i64, decimals: usize) -> String {
-    let text = format_utc(us.saturating_mul(1_000));
+/// Date and time of day with this many decimals.
+fn date_and_time(zone: Zone, us: i64, decimals: usize) -> String {
+    let text = zone.show(us);
     // "YYYY-MM-DD HH:MM:SS."
     text.get(..20 + decimals).unwrap_or(&text).to_owned()
 }
 
-/// Time of day in UTC with this many decimals.
+/// Time of day with this many decimals.
 #[must_use]
-pub fn time_of_day(us: i64, decimals: usize) -> String {
-    let text = date_and_time(us, decimals);
+pub fn time_of_day(zone: Zone, us: i64, decimals: usize) -> String {
+    let text = date_and_time(zone, us, decimals);
     text.split_once(' ').map_or(text.clone(), |(_, time)| time.to_owned())
 }

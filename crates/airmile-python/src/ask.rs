@@ -27,7 +27,7 @@ pub struct Files {
 
 impl Files {
     pub fn inputs(self) -> PyResult<(Inputs, Limits)> {
-        let limits = Limits { from: time(self.from)?, to: time(self.to)? };
+        let limits = Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() };
         Ok((read(self.files, self.rnti, self.experimental)?, limits))
     }
 }
@@ -54,7 +54,7 @@ impl Decode {
         let options = DecodeOptions {
             only: self.only.into_iter().collect(),
             to: DecodeTo::JsonLines,
-            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            limits: Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() },
             subscription: number("sim", self.sim)?,
         };
         Ok((read(self.files, self.rnti, self.experimental)?, options))
@@ -99,7 +99,7 @@ impl Analysis {
                 pause_ms: pause_ms.unwrap_or_default(),
                 min_bytes: min_bytes.unwrap_or_default(),
             },
-            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            limits: Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() },
             subscription: number("sim", self.sim)?,
             ..RadioOptions::default()
         };
@@ -188,7 +188,7 @@ impl Packets {
         let options = PacketOptions {
             study,
             threads: threads.unwrap_or_default().into(),
-            limits: Limits { from: time(self.from)?, to: time(self.to)? },
+            limits: Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() },
             ..PacketOptions::default()
         };
         Ok((self.files, options))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use airmile::model::Cause;
 use airmile::{
     ArrowTable, Comparison, Diagnosis, Document, FileReport, InspectReport, MessageRow,
-    PacketReport, RadioReport, Result, ScrubReport,
+    PacketReport, RadioReport, Result, ScrubReport, Zone,
 };
 use airmile_lab::reproduce::{Reproduction, rows_table};
 use pyo3::exceptions::PyRuntimeError;
@@ -75,7 +75,7 @@ impl Inspect {
     }
 
     fn text(&self) -> String {
-        airmile_cli::text::inspect(&self.0)
+        airmile_cli::text::inspect(&self.0, Zone::UTC)
     }
 
     fn damaged(&self) -> bool {
@@ -104,7 +104,7 @@ impl Radio {
     }
 
     fn text(&self, all: bool) -> String {
-        airmile_cli::text::radio(&self.0, all)
+        airmile_cli::text::radio(&self.0, all, Zone::UTC)
     }
 
     fn damaged(&self) -> bool {
@@ -159,7 +159,7 @@ impl Diagnose {
     }
 
     fn text(&self, all: bool) -> String {
-        airmile_cli::text::diagnose(&self.0, all)
+        airmile_cli::text::diagnose(&self.0, all, Zone::UTC)
     }
 
     fn damaged(&self) -> bool {

@@ -22,7 +22,7 @@ use crate::table::Table;
 
 fn options(ask: ask::Packets, buckets: u32) -> PyResult<ScaleOptions> {
     let (_, options) = ask.options()?;
-    if options.limits != airmile::Limits::default() {
+    if options.limits.are_given() {
         return Err(option("from and to: an engine studies whole captures".into()));
     }
     Ok(ScaleOptions { study: options.study, buckets })

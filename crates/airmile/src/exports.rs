@@ -99,7 +99,8 @@ pub fn export(
     let series = collectors.finish(answer.report.subscription);
     let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
     let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
-    let report = Report { diagnosis, radio: answer.report, series, lanes };
+    let zone = options.limits.zone;
+    let report = Report { diagnosis, radio: answer.report, series, lanes, zone };
     write::report::write_file(path, &report)?;
     Ok((report.radio, report.diagnosis))
 }
@@ -121,7 +122,7 @@ pub fn study_page<'a>(
     let (mut study, written) = study(captures, options, asked, progress)?;
     // The page selects its own flows.
     let flows = std::mem::take(&mut study.packets.flows);
-    write::study::write_file(html, &study)?;
+    write::study::write_file(html, &study, options.limits.zone)?;
     study.packets.flows = flows;
     Ok((study, written))
 }

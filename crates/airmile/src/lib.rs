@@ -26,7 +26,7 @@ pub use airmile_decode as codec;
 pub use airmile_io::scrub::{ScrubOptions, ScrubReport, Scrubbed, scrub};
 pub use airmile_io::{
     ArrowTable, CaptureStream, Captures, Compression, Document, Error, FileReport, Foreign, Input,
-    Kind, Limits, MessageRow, Progress, Replacement, Result, SizeLimit, TimePoint, VERSION,
+    Kind, Limits, MessageRow, Progress, Replacement, Result, SizeLimit, TimePoint, VERSION, Zone,
     arrow_schema, check_outputs, did_you_mean, format_utc, is_part_of, parquet_bytes, plural,
     read_capture, read_text, run_files, write_whole,
 };

@@ -11,7 +11,7 @@ import { bucketWidth, hasShares } from "../data/pyramid";
 import type { Series } from "../series";
 import { colour, onTheme } from "../theme";
 import type { View } from "../view";
-import { GUTTER, keepWidth, MARGIN, timeAxis } from "./axes";
+import { clockAxis, GUTTER, keepWidth, MARGIN } from "./axes";
 import { panelFrame, selection, shareAxis } from "./plot";
 
 const HEIGHT = 220;
@@ -46,7 +46,7 @@ export function allocationPanel(
     ...panelFrame(box, HEIGHT),
     scales: { x: { time: false, auto: false }, y: { auto: false, range: [0, 1.02] } },
     axes: [
-      timeAxis(series.head.tti_ms, view.full.from),
+      clockAxis(series, view.full.from),
       shareAxis(),
     ],
     series: [

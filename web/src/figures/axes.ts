@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { elapsed } from "../format";
+import type { Series } from "../series";
 import { colour } from "../theme";
 
 /** Left of the plots: axis labels, such as `12.25 MB`, and names of lanes. */
@@ -16,6 +17,33 @@ const TICKS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 3e4, 6e4, 12e4, 3e5, 6e5, 12e5, 18e5,
   36e5, 72e5, 144e5, 216e5, 432e5, 864e5, 1728e5, 6048e5,
 ];
+
+/** The axis of a log's time: times of day, or time since `origin` if those are unknown. */
+export function clockAxis(series: Series, origin: number): uPlot.Axis {
+  const ttiMs = series.head.tti_ms;
+  const axis = timeAxis(ttiMs, origin);
+  if (series.clock(0) === null) return axis;
+  return {
+    ...axis,
+    space: (_plot, _axis, min, max, length) => {
+      const step = ((max - min) * 64 * ttiMs) / Math.max(64, length);
+      return 2 * halfWidth(series.tick(min, step)) + 16;
+    },
+    splits: (_plot, _axis, min, max, step) => series.ticks(min, max, step * ttiMs),
+    values: (plot, splits, _axis, _space, step) => {
+      let last = -Infinity;
+      return splits.map((tti) => {
+        const text = series.tick(tti, step * ttiMs);
+        const at = GUTTER + plot.valToPos(tti, "x");
+        const [left, right] = [at - halfWidth(text), at + halfWidth(text)];
+        // Where a clock was set, ticks may be nearer to each other than labels.
+        if (right > plot.width || left < last) return "";
+        last = right;
+        return text;
+      });
+    },
+  };
+}
 
 /** The axis of time since `origin`; `ttiMs` is a TTI's length. */
 export function timeAxis(ttiMs: number, origin: number): uPlot.Axis {

@@ -5,7 +5,7 @@ import type { Envelope } from "../data/envelope";
 import type { Series } from "../series";
 import { colour, onTheme } from "../theme";
 import type { View } from "../view";
-import { GUTTER, keepWidth, MARGIN, plainAxis, timeAxis } from "./axes";
+import { clockAxis, GUTTER, keepWidth, MARGIN, plainAxis } from "./axes";
 import { drawMark } from "./allocation";
 import { panelFrame, selection } from "./plot";
 
@@ -35,7 +35,7 @@ export function envelopePanel(
     ...panelFrame(box, HEIGHT),
     scales: { x: { time: false, auto: false }, y: { auto: false, range: (_, min, max) => [min, max] } },
     axes: [
-      timeAxis(series.head.tti_ms, view.full.from),
+      clockAxis(series, view.full.from),
       { ...plainAxis(), size: GUTTER, values: (_, splits) => labels(splits) },
     ],
     series: [{}, { show: true, paths: () => null, points: { show: false } }],

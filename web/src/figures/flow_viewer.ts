@@ -4,7 +4,8 @@ import { isAll, around as room, View, type Range } from "../view";
 import { firstFrom } from "../data/lines";
 import { countIn, lastBefore, UNIT_MS, windowEdge } from "../data/sequence";
 import { append, h, section } from "../dom";
-import { bitrate, bytes, byteTicks, count, dateTime, duration, elapsed, percent, plural, words } from "../format";
+import { bitrate, bytes, byteTicks, count, duration, elapsed, percent, plural, words } from "../format";
+import { dateTime, zoneName } from "../zone";
 import type { FlowPlot, StudyDocument } from "../generated/study";
 import { eventStyle, sequenceLegend } from "./events";
 import { HELP, interact, zoomButtons } from "./interact";
@@ -188,7 +189,7 @@ function facts(flow: FlowPlot): HTMLElement {
   const { facts: f } = flow;
   const seconds = f.duration_ms / 1e3;
   const items: [string, string][] = [
-    ["Start (UTC)", dateTime(flow.start_us)],
+    ["Start", `${dateTime(flow.start_us)} ${zoneName(flow.start_us)}`],
     ["Duration", duration(f.duration_ms)],
     [flow.dir === "dl" ? "To the client" : "From the client", bytes(f.bytes)],
   ];

@@ -5,7 +5,7 @@ import { thin } from "../data/lines";
 import type { Line, Series } from "../series";
 import { colour, onTheme } from "../theme";
 import type { View } from "../view";
-import { GUTTER, keepWidth, MARGIN, plainAxis, timeAxis } from "./axes";
+import { clockAxis, GUTTER, keepWidth, MARGIN, plainAxis } from "./axes";
 import { panelFrame, selection } from "./plot";
 
 const HEIGHT = 130;
@@ -48,7 +48,7 @@ export function linePanel(
     // The right axis is drawn over the plot, because the other panels have no margin there.
     ...panelFrame(box, HEIGHT),
     scales: { x: { time: false, auto: false }, left: scale(left), right: scale(right) },
-    axes: [timeAxis(series.head.tti_ms, view.full.from), axis(left, 3, "left")],
+    axes: [clockAxis(series, view.full.from), axis(left, 3, "left")],
     series: [
       {},
       ...lines.map(

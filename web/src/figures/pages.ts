@@ -2,7 +2,8 @@
 
 import type { DiagnoseDocument, Page, PageRequest } from "../generated/diagnose";
 import { h, prose } from "../dom";
-import { bytes, count, duration, orDash, percent, plural, timeOfDay, unbroken, words } from "../format";
+import { bytes, count, duration, orDash, percent, plural, unbroken, words } from "../format";
+import { inFull, timesOf } from "../zone";
 import { family } from "./verdict";
 
 /** Number of rows shown at first; more on demand. */
@@ -67,8 +68,9 @@ export function playersSection(document: DiagnoseDocument): HTMLElement | null {
   const box = h("section", { id: "players", "aria-label": "Players" });
   for (const player of document.players) {
     const list = h("ol", { class: "fixes" });
+    const times = timesOf([...player.stalls, ...player.switches].map((one) => one.at_us));
     const item = (us: number, says: string): HTMLElement =>
-      h("li", {}, h("span", { class: "note" }, `${timeOfDay(us)} UTC `), unbroken(says));
+      h("li", {}, h("span", { class: "note" }, `${times.show(us)} `), unbroken(says));
     for (const stall of player.stalls.slice(0, ROWS)) list.append(item(stall.at_us, stall.says));
     const switches = h("ol", { class: "fixes" });
     for (const one of player.switches.slice(0, ROWS)) switches.append(item(one.at_us, one.says));
@@ -79,7 +81,7 @@ export function playersSection(document: DiagnoseDocument): HTMLElement | null {
         { class: "verdict page unknown", "aria-label": `Player ${name}` },
         h("p", { class: "page-url" }, name),
         h("p", { class: "says" }, unbroken(player.says)),
-        player.stalls.length > 0 && h("h2", {}, "Stalls"),
+        player.stalls.length > 0 && h("h2", {}, "Stalls ", h("span", { class: "note" }, `(times: ${times.title})`)),
         player.stalls.length > 0 && list,
         player.switches.length > 0 &&
           h("details", {}, h("summary", {}, plural(player.switches.length, "change of bitrate", "changes of bitrate")), switches),
@@ -106,7 +108,7 @@ function verdict(document: DiagnoseDocument, page: Page): HTMLElement {
     ["Evidence", EVIDENCE[page.evidence] ?? page.evidence],
   ];
   if (typeof page.first_paint_ms === "number") facts.unshift(["First paint", duration(page.first_paint_ms)]);
-  if (typeof page.start_us === "number") facts.push(["Start", `${timeOfDay(page.start_us)} UTC`]);
+  if (typeof page.start_us === "number") facts.push(["Start", inFull(page.start_us)]);
   if (page.grouped_by === "pauses") facts.push(["Its requests", "estimated from pauses between requests"]);
   const list = h("dl", { class: "facts" });
   for (const [name, value] of facts) list.append(h("div", {}, h("dt", {}, name), h("dd", {}, value)));
@@ -226,7 +228,7 @@ function waterfall(page: Page): HTMLElement {
     {},
     h("th", { scope: "col" }, "Request"),
     h("th", { scope: "col", class: "number" }, "ms"),
-    h("th", { scope: "col" }, `Time since the start of the page, to ${duration(end)}`),
+    h("th", { scope: "col" }, axisOf(page, end)),
   );
   const caption = "Requests with the cause of each part of their time";
   return h(
@@ -250,6 +252,14 @@ function waterfall(page: Page): HTMLElement {
       more,
     ),
   );
+}
+
+/** What the bars span. */
+function axisOf(page: Page, endMs: number): string {
+  const { start_us } = page;
+  if (typeof start_us !== "number") return `Time since the start of the page, to ${duration(endMs)}`;
+  const { title, show } = timesOf([start_us, start_us + endMs * 1_000]);
+  return `Time from ${show(start_us)} to ${show(start_us + endMs * 1_000)} (${duration(endMs)}; ${title})`;
 }
 
 /** Scheme and host of a URL. */

@@ -1,7 +1,8 @@
 /** The head of a study: notable findings, and the comparison with the paper. */
 
 import { append, h, headerRow, prose, section } from "../dom";
-import { bytes, count, dateTime, DASH, duration, orDash, percent, plural, unbroken } from "../format";
+import { bytes, count, DASH, duration, orDash, percent, plural, unbroken } from "../format";
+import { dateTime, zoneName } from "../zone";
 import type { StudyDocument, Table1Row } from "../generated/study";
 import type { FlowViewer } from "./flow_viewer";
 import { value } from "./study_figures";
@@ -11,7 +12,7 @@ export function studySource(document: StudyDocument): HTMLElement {
   const files = packets.files.map((file) => file.path.split(/[/\\]/).at(-1) ?? file.path);
   const parts = [files.length > 3 ? plural(files.length, "file") : files.join(", ")];
   if (typeof packets.start_us === "number" && typeof packets.end_us === "number") {
-    parts.push(`${dateTime(packets.start_us)} UTC`);
+    parts.push(`${dateTime(packets.start_us)} ${zoneName(packets.start_us)}`);
     parts.push(duration((packets.end_us - packets.start_us) / 1e3));
   }
   return h("p", { class: "source" }, parts.join(" · "));

@@ -2,7 +2,8 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, prose, section } from "../dom";
-import { bytes, count, DASH, orDash, plural, timeOfDay, unbroken, words } from "../format";
+import { bytes, count, DASH, orDash, plural, unbroken, words } from "../format";
+import { timesOf } from "../zone";
 import type { Series } from "../series";
 import { transferRow } from "./transfers";
 
@@ -18,10 +19,12 @@ interface TableOptions {
   rows: number;
   row: (i: number) => (string | Node)[];
   caption: string;
+  /** What times are in; empty without any. */
+  times?: string;
 }
 
 /** A table in pages; rows are created when they are shown. */
-export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLElement {
+export function pagedTable({ columns, rows, row, caption, times }: TableOptions): HTMLElement {
   const body = h("tbody");
   const head = h("tr");
   for (const column of columns) {
@@ -33,7 +36,7 @@ export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLE
     { class: "scroller", tabindex: 0, role: "region", "aria-label": `Table: ${caption}` },
     table,
   );
-  const box = h("div", {}, scroller);
+  const box = h("div", {}, times ? h("p", { class: "note" }, `Times: ${times}`) : null, scroller);
   const pages = Math.max(1, Math.ceil(rows / PAGE_ROWS));
   let page = 0;
   const where = h("span", { role: "status" });
@@ -80,7 +83,7 @@ export function transfersTable(document: DiagnoseDocument): HTMLElement {
     { name: "verdict", text: true },
     { name: "confidence" },
     { name: "direction", text: true },
-    { name: "start (UTC)" },
+    { name: "start" },
     { name: "ms" },
     { name: "bytes" },
     { name: "radio ms" },
@@ -89,12 +92,13 @@ export function transfersTable(document: DiagnoseDocument): HTMLElement {
     { name: "link demand" },
     { name: "link throughput" },
   ];
-  const rows = document.transfers.map(transferRow);
+  const times = timesOf(document.transfers.flatMap((transfer) => transfer.start_us ?? []));
+  const rows = document.transfers.map((transfer) => transferRow(transfer, times.show));
   // Without a modem log whole columns are empty.
   const hasValues = columns.map((_, at) => rows.some((cells) => cells[at] !== DASH));
   const row = (i: number): string[] => (rows[i] ?? []).filter((_, at) => hasValues[at]);
   const kept = columns.filter((_, at) => hasValues[at]);
-  return pagedTable({ columns: kept, rows: rows.length, row, caption: "Transfers" });
+  return pagedTable({ columns: kept, rows: rows.length, row, caption: "Transfers", times: times.title });
 }
 
 function burstsTable(
@@ -107,7 +111,7 @@ function burstsTable(
   const slots = series.head.tti_ms < 1;
   const columns = [
     { name: slots ? "start slot" : "start TTI" },
-    { name: "start (UTC)" },
+    { name: "start" },
     { name: slots ? `slots of ${series.head.tti_ms} ms` : "TTIs" },
     { name: "scheduled" },
     { name: "bytes" },
@@ -126,7 +130,7 @@ function burstsTable(
     const tti = String(series.head.first_tti + start);
     return [
       h("a", { href: "#timeline", click: go, "aria-label": `TTI ${tti}: show on the timeline` }, tti),
-      clock === null ? DASH : timeOfDay(clock),
+      clock === null ? DASH : times.show(clock),
       count(end - start),
       count(bursts.scheduled[i] ?? 0),
       bytes(bursts.bytes[i] ?? 0),
@@ -135,8 +139,10 @@ function burstsTable(
       `${bursts.confidence[i] ?? 0} %`,
     ];
   };
+  const ends = [spans.start[0], spans.start[spans.count - 1]].map((at) => series.clock(at ?? 0));
+  const times = timesOf(ends.flatMap((us) => us ?? []));
   const caption = `Bursts, ${dir === "dl" ? "downlink" : "uplink"}`;
-  return pagedTable({ columns, rows: spans.count, row, caption });
+  return pagedTable({ columns, rows: spans.count, row, caption, times: times.title });
 }
 
 function filesTables(document: DiagnoseDocument): HTMLElement[] {

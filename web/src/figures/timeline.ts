@@ -2,14 +2,16 @@
 
 import type { DiagnoseDocument, Direction } from "../generated/diagnose";
 import { h, section } from "../dom";
-import { duration, elapsed, percent, plural, timeOfDay } from "../format";
+import { duration, elapsed, percent, plural } from "../format";
 import { meanShare } from "../data/pyramid";
 import type { Series } from "../series";
 import { isAll, opening, type Range, View } from "../view";
+import { date, inFull, tickTime, zoneName } from "../zone";
 import { allocationPanel, allocationTitle } from "./allocation";
 import { HELP, interact, zoomButtons } from "./interact";
-import { lanes } from "./lanes";
+import { causeLane, lanes } from "./lanes";
 import { linePanel } from "./line_panel";
+import { causeWords } from "./transfers";
 import { senderLegend, senderPanels, senderReadout, senderSummary } from "./sender_panels";
 
 export interface Timeline {
@@ -70,10 +72,12 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     "Timeline",
     controls,
     directions.length > 0 && legend(series),
+    causeLegend(document, series, full),
     senderLegend(series),
     plots,
     hover,
     status,
+    axisNote(series, full),
     h("p", { class: "note", id: "timeline-help" }, HELP),
   );
 
@@ -95,6 +99,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     }
     const queue = directions.length > 0 ? "Transfers and the state of the queue" : "Transfers";
     lanes(panel(queue), document, series, view);
+    if (series.causes.spans.count > 0) causeLane(panel("What limited the transfers"), series, view);
     senderPanels(panel, series, view, select);
     if (series.load.at.length > 0) {
       const show = (v: number): string => `${Math.round(v * 100)} %`;
@@ -155,6 +160,15 @@ function fullRange(document: DiagnoseDocument, series: Series): Range {
   return { from: Math.min(to - 1, ...starts), to };
 }
 
+/** The date and the zone of the axis; nothing if its times are unknown. */
+function axisNote(series: Series, full: Range): HTMLElement | null {
+  const [from, to] = [series.clock(full.from), series.clock(full.to)];
+  if (from === null || to === null) return null;
+  const [first, last] = [date(from), date(to)];
+  const dates = first === last ? first : `${first} to ${last}`;
+  return h("p", { class: "note", id: "timeline-zone" }, `Times of day in ${zoneName(from)}, ${dates}.`);
+}
+
 function legend(series: Series): HTMLElement {
   const items: [string, string][] = [
     ["prb", "mean share"],
@@ -170,6 +184,17 @@ function legend(series: Series): HTMLElement {
   }
   return list;
 }
+
+function causeLegend(document: DiagnoseDocument, { causes }: Series, { from, to }: Range): HTMLElement | null {
+  const items = causes.within(from, to).map(([cause]) =>
+    h("li", {}, h("span", { class: `swatch cause-${cause}` }), causeName(document, cause)),
+  );
+  return items.length > 0 ? h("ul", { class: "legend" }, ...items) : null;
+}
+
+/** The cause in words: whether the radio was logged is the same for all transfers. */
+const causeName = ({ transfers }: DiagnoseDocument, cause: string): string =>
+  causeWords(cause, transfers[0] ?? { suspects: [] });
 
 /** Summary of the visible range, in words. */
 function summary(
@@ -188,7 +213,10 @@ function summary(
   const sample = series.allocation[dir].sample(from, to, width);
   const mean = meanShare(sample);
   const step = span * tti_ms < 1_000 ? 1 : span * tti_ms < 10_000 ? 10 : 1_000;
-  const at = (tti: number): string => elapsed((tti - first) * tti_ms, step);
+  const at = (tti: number): string => {
+    const us = series.clock(tti);
+    return us === null ? elapsed((tti - first) * tti_ms, step) : tickTime(us, step);
+  };
   const inside = document.transfers.filter(
     (t) => series.offset(t.start_tti) < to && series.offset(t.end_tti) > from,
   );
@@ -207,6 +235,10 @@ function summary(
   else parts.push("its share of the cell's PRBs is unknown");
   const load = meanLoad(series, from, to);
   if (load) parts.push(`cell load ${percent(load.cell)} (this phone ${percent(load.own)})`);
+  const causes = series.causes.within(from, to).sort(([, a], [, b]) => b - a);
+  const ttis = causes.reduce((sum, [, n]) => sum + n, 0);
+  const most = causes.slice(0, 3).map(([cause, n]) => `${causeName(document, cause)} ${percent(n / ttis)}`);
+  if (most.length > 0) parts.push(`of the transfers' time: ${most.join(", ")}`);
   parts.push(...senderSummary(series, from, to));
   if (inside.length > 0) {
     const ids = inside.slice(0, 4).map((t) => t.id);
@@ -243,8 +275,10 @@ function readout(
       ? `TTI ${series.head.first_tti + tti}`
       : duration((series.head.first_tti + tti) * series.head.tti_ms),
   ];
-  if (clock !== null) parts.push(`${timeOfDay(clock)} UTC`);
+  if (clock !== null) parts.push(inFull(clock));
   if (radio) parts.push(...radioReadout(series, dir, tti));
+  const cause = series.causes.at(tti);
+  if (cause !== null) parts.push(`cause: ${causeName(document, cause)}`);
   parts.push(...senderReadout(series, tti));
   const first = tti + series.head.first_tti;
   const inside = document.transfers.filter((t) => t.start_tti <= first && first < t.end_tti);

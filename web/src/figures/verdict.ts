@@ -2,7 +2,8 @@
 
 import type { DiagnoseDocument, Page, TransferDiagnosis } from "../generated/diagnose";
 import { h } from "../dom";
-import { bytes, confidence, dateTime, duration, orDash, percent, plural, unbroken, words } from "../format";
+import { bytes, confidence, duration, orDash, percent, plural, unbroken, words } from "../format";
+import { dateTime, zoneName } from "../zone";
 
 export type Verdict = TransferDiagnosis["verdict"];
 
@@ -75,7 +76,7 @@ export function sourceLine(document: DiagnoseDocument): HTMLElement {
   const parts = [files.length > 3 ? plural(files.length, "file") : files.join(", ")];
   if (starts.length > 0 && ends.length > 0) {
     const start = Math.min(...starts);
-    parts.push(`${dateTime(start)} UTC`);
+    parts.push(`${dateTime(start)} ${zoneName(start)}`);
     parts.push(duration((Math.max(...ends) - start) / 1_000));
   }
   return h("p", { class: "source" }, parts.join(" · "));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::AnalysisArgs;
+use super::{AnalysisArgs, ZoneArgs};
 
 /// Arguments of `live`.
 #[derive(Debug, Clone, Args)]
@@ -32,6 +32,9 @@ pub struct LiveArgs {
     /// Print a line for each finding instead of the view, even on a terminal
     #[arg(long)]
     pub lines: bool,
+    /// The zone.
+    #[command(flatten)]
+    pub zone: ZoneArgs,
     /// Options of the radio analysis.
     #[command(flatten)]
     pub analysis: AnalysisArgs,

@@ -13,11 +13,13 @@ mod probe;
 mod record;
 mod scrub;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use airmile::model::VerdictThresholds;
 use airmile::{
     BurstOptions, DetectOptions, EvidenceChoice, Exports, Inputs, Limits, RadioOptions, TimePoint,
+    Zone,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -234,18 +236,39 @@ pub struct FilesArgs {
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Ignore everything before this time: seconds since the start, HH:MM:SS (UTC), or a date with
-    /// or without a time (UTC, or with +02:00)
+    /// Ignore everything before this time: seconds since the start, HH:MM:SS, or a date with or
+    /// without a time; of --time-zone, or with Z or +02:00 after a date and time
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = TimePoint::parse)]
     pub from: Option<TimePoint>,
     /// Ignore everything from this time on
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = TimePoint::parse)]
     pub to: Option<TimePoint>,
+    /// The zone.
+    #[command(flatten)]
+    pub zone: ZoneArgs,
 }
 
 impl From<LimitArgs> for Limits {
     fn from(args: LimitArgs) -> Self {
-        Self { from: args.from, to: args.to }
+        Self { from: args.from, to: args.to, zone: args.zone.zone() }
+    }
+}
+
+/// The zone of times for people.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct ZoneArgs {
+    /// Time zone of times in texts and pages: `UTC`, `local`, +02:00 or a name (Europe/Berlin)
+    /// [default: local on a terminal, else UTC]; JSON, CSV and Parquet hold microseconds
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true, value_parser = Zone::parse)]
+    pub time_zone: Option<Zone>,
+}
+
+impl ZoneArgs {
+    /// The zone given, or the default.
+    pub fn zone(self) -> Zone {
+        let default = || if std::io::stdout().is_terminal() { Zone::local() } else { Zone::UTC };
+        self.time_zone.unwrap_or_else(default)
     }
 }
 

@@ -96,7 +96,7 @@ pub struct EngineArgs {
     /// Run on `ray` (this machine, or the cluster of RAY_ADDRESS), `ray://HOST:PORT` or
     /// `processes`; captures and --out may be directories and object stores (s3://...). Needs
     /// Python with airmile[ray]
-    #[arg(long, value_name = "ENGINE", requires = "out", conflicts_with_all = ["interface", "html", "flow", "table_format", "from", "to", "threads"])]
+    #[arg(long, value_name = "ENGINE", requires = "out", conflicts_with_all = ["interface", "html", "flow", "table_format", "from", "to", "time_zone", "threads"])]
     pub engine: Option<String>,
     /// Workers of an engine on this machine; 0 is one per core
     #[arg(long, value_name = "N", default_value_t = 0, requires = "engine", allow_negative_numbers = true, value_parser = whole::<u16>)]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use airmile::model::{Verdict, confidence_percent, plain_name};
 use airmile::{
-    ClockReport, Diagnosis, Document, FileReport, Subject, Suspicion, TransferDiagnosis,
+    ClockReport, Diagnosis, Document, FileReport, Subject, Suspicion, TransferDiagnosis, Zone,
     check_outputs, export, write_whole,
 };
 use anyhow::{Context, Result};
@@ -49,12 +49,13 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
     if let Some(dir) = &args.output {
         write_document(dir, &answer)?;
     }
-    let options = (&args.files, &args.analysis);
-    super::warn_of_idle_options(global, options, (answer.transfers_from, &answer.files));
+    let given = (&args.files, &args.analysis);
+    super::warn_of_idle_options(global, given, (answer.transfers_from, &answer.files));
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
-        let Parts { pages, players, verdict, rest } = parts(&answer, global.verbose > 0);
+        let Parts { pages, players, verdict, rest } =
+            parts(&answer, global.verbose > 0, options.limits.zone);
         for page in pages {
             output::print_page_verdict(global, page.verdict, &page.headline)?;
             output::print_wrapped(&page.rest)?;
@@ -76,8 +77,8 @@ fn write_document(dir: &Path, answer: &Diagnosis) -> Result<()> {
 }
 
 /// The result as the command prints it.
-pub fn text(answer: &Diagnosis, all: bool) -> String {
-    let Parts { pages, players, verdict, rest } = parts(answer, all);
+pub fn text(answer: &Diagnosis, all: bool, zone: Zone) -> String {
+    let Parts { pages, players, verdict, rest } = parts(answer, all, zone);
     let pages = pages.into_iter().map(|page| page.headline + &page.rest);
     pages.collect::<String>() + &players + &verdict + &rest
 }
@@ -91,10 +92,10 @@ struct Parts {
     rest: String,
 }
 
-fn parts(answer: &Diagnosis, all: bool) -> Parts {
+fn parts(answer: &Diagnosis, all: bool, zone: Zone) -> Parts {
     let session = &answer.session;
-    let pages = super::pages::printed(&answer.pages, all);
-    let players = answer.players.iter().map(|player| super::pages::player(player, all)).collect();
+    let pages = super::pages::printed(&answer.pages, all, zone);
+    let players = answer.players.iter().map(|one| super::pages::player(one, all, zone)).collect();
     let verdict = match answer.is_of_applications_alone() {
         // Its sentence says that there is none.
         true => format!("{}\n", session.says),
@@ -105,7 +106,7 @@ fn parts(answer: &Diagnosis, all: bool) -> Parts {
             confidence_percent(session.confidence)
         ),
     };
-    Parts { pages, players, verdict, rest: details(answer, all) }
+    Parts { pages, players, verdict, rest: details(answer, all, zone) }
 }
 
 /// Why the verdict on all transfers may differ from a page's.
@@ -115,7 +116,7 @@ const CAUSES_OF_ALL: &str =
     " Causes of transfers that overlap are those of all the phone's packets meanwhile.";
 
 /// What follows the verdict.
-fn details(answer: &Diagnosis, all: bool) -> String {
+fn details(answer: &Diagnosis, all: bool, zone: Zone) -> String {
     let session = &answer.session;
     let mut out = String::new();
     let is_judged = !answer.transfers.is_empty() && !answer.is_of_applications_alone();
@@ -152,7 +153,7 @@ fn details(answer: &Diagnosis, all: bool) -> String {
         out.push_str(&summed_up(&slowest));
     }
     let rows = slowest.get(..listed).unwrap_or(&slowest);
-    let times = Times::of(rows.iter().filter_map(|t| t.finding.start_us));
+    let times = Times::of(zone, rows.iter().filter_map(|t| t.finding.start_us));
     if listed < n {
         let title = times.title(&format!("-v: all {n}"));
         out.push_str(&format!("\nThe {listed} slowest transfers ({title}):\n"));

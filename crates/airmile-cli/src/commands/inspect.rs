@@ -1,7 +1,7 @@
 //! `airmile inspect`.
 
 use airmile::model::plain_name;
-use airmile::{FileReport, InspectReport, MissingKind, format_utc, inspect};
+use airmile::{FileReport, InspectReport, Limits, MissingKind, Zone, inspect};
 use airmile_host::format::duration;
 use anyhow::Result;
 
@@ -13,13 +13,14 @@ use crate::progress::Shown;
 pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
     let inputs = inputs(args, None);
     let shown = Shown::start(global, &inputs);
-    let report = inspect(&inputs, args.limits.into(), &shown.progress)?;
+    let limits = Limits::from(args.limits);
+    let report = inspect(&inputs, limits, &shown.progress)?;
     drop(shown);
     let damaged = report.files.iter().any(|f| f.damaged);
     if global.json {
         output::json("inspect", &report)?;
     } else {
-        output::print_wrapped(&text(&report))?;
+        output::print_wrapped(&text(&report, limits.zone))?;
         output::problems(global, &report.files);
     }
     let unread = || report.missing.iter().filter(|one| one.kind == MissingKind::File);
@@ -34,10 +35,10 @@ pub fn run(global: &Global, args: &FilesArgs) -> Result<Outcome> {
 }
 
 /// The result as the command prints it.
-pub fn text(report: &InspectReport) -> String {
+pub fn text(report: &InspectReport, zone: Zone) -> String {
     let mut out = String::new();
     for file in &report.files {
-        out.push_str(&file_text(file));
+        out.push_str(&file_text(file, zone));
         out.push('\n');
     }
     out.push_str("Can answer:\n");
@@ -51,14 +52,15 @@ pub fn text(report: &InspectReport) -> String {
     out
 }
 
-fn file_text(file: &FileReport) -> String {
+fn file_text(file: &FileReport, zone: Zone) -> String {
     let mut out = format!("{}: {}, {}", file.path, plain_name(&file.kind), bytes(file.bytes));
     if let (Some(start), Some(end)) = (file.start_us, file.end_us) {
         let seconds = (end - start) as f64 / 1e6;
         out.push_str(&format!(
-            "\n  {} to {} UTC ({})",
-            format_utc(start.saturating_mul(1_000)),
-            format_utc(end.saturating_mul(1_000)),
+            "\n  {} to {} {} ({})",
+            zone.show(start),
+            zone.show(end),
+            zone.name_at(start),
             duration(seconds)
         ));
     }

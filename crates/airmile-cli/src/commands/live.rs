@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer, LiveView, State};
 use airmile::model::{Direction, Verdict, confidence_percent, printable};
-use airmile::{Compression, Error, Foreign, Input, Kind, Progress};
+use airmile::{Compression, Error, Foreign, Input, Kind, Progress, Zone};
 use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::{Engine, StartError};
@@ -30,7 +30,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     if args.analysis.transfers.is_some() {
         return Err(Error::Option("live: --transfers is for files".into()).into());
     }
-    let options = args.analysis.options(LimitArgs { from: None, to: None })?;
+    let options = args.analysis.options(LimitArgs { from: None, to: None, zone: args.zone })?;
     if let Some(file) = &args.follow {
         refuse_stored(file)?;
     }
@@ -52,13 +52,14 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
             starts_programs: false,
         })?;
     }
+    let zone = options.limits.zone;
     let engine = Engine::start_beside(&source, interface, options, sender);
     let mut engine = engine.map_err(|error| match error {
         StartError::Options(error) => anyhow::Error::from(error),
         error => error.into(),
     })?;
     let server = match args.listen {
-        Some(address) => Some(serve(address, token.as_deref(), engine.published())?),
+        Some(address) => Some(serve(address, token.as_deref(), engine.published(), zone)?),
         None => None,
     };
     // Print a token that the user did not set.
@@ -69,12 +70,12 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
     let name = source.name();
     let mut problems = ProblemLines::new(global, &name);
     if on_terminal {
-        terminal::run(&engine, url.as_deref()).context("the terminal")?;
+        terminal::run(&engine, url.as_deref(), zone).context("the terminal")?;
     } else {
         if let Some(url) = &url {
             output::warn(global, &format!("listening on {url}"));
         }
-        print(global, &mut problems, &lines)?;
+        print(global, &mut problems, &lines, zone)?;
     }
     drop(server);
     engine.stop();
@@ -95,7 +96,7 @@ pub fn run(global: &Global, args: &LiveArgs) -> Result<Outcome> {
         return Err(Error::Unusable { path: source.name().into(), what }.into());
     }
     if on_terminal {
-        output::print_wrapped(&last_words(&last.view))?;
+        output::print_wrapped(&last_words(&last.view, zone))?;
         last.problems.kept.iter().for_each(|problem| problems.print(problem));
     }
     problems.finish(last.view.intake.more_problems);
@@ -112,12 +113,12 @@ fn source(args: &LiveArgs) -> LogSource {
 }
 
 /// What stays on a terminal after the view: the verdict, and the transfers, all decided.
-fn last_words(view: &LiveView) -> String {
+fn last_words(view: &LiveView, zone: Zone) -> String {
     let session = &view.session;
     let (verdict, percent) = (session.verdict, confidence_percent(session.confidence));
     let mut out = format!("{}\nVerdict: {verdict}, confidence {percent:.0} %.\n", session.says);
     for transfer in &view.transfers {
-        out.push_str(&format!("{}\n", transfer_line(transfer)));
+        out.push_str(&format!("{}\n", transfer_line(transfer, zone)));
     }
     out
 }
@@ -157,9 +158,10 @@ fn print(
     global: &Global,
     problems: &mut ProblemLines<'_>,
     lines: &Receiver<Arc<LiveEvent>>,
+    zone: Zone,
 ) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let mut printed = PrintedFindings::default();
+    let mut printed = PrintedFindings { zone, ..PrintedFindings::default() };
     let mut day = None;
     for event in lines {
         if let LiveEvent::Problem(problem) = &*event {
@@ -169,14 +171,12 @@ fn print(
             let text = serde_json::to_string(&*event).map_err(std::io::Error::from)?;
             writeln!(out, "{}", output::json_printable(&text))?;
         } else if let Some(line) = printed.line(&event) {
-            let of_line = end_us(&event).map(date);
-            if of_line.is_some() && of_line != day {
-                writeln!(
-                    out,
-                    "{}, times in UTC, of ends:",
-                    of_line.as_deref().unwrap_or_default()
-                )?;
-                day = of_line;
+            if let Some(us) = end_us(&event) {
+                let of_line = date(zone, us);
+                if day.as_ref() != Some(&of_line) {
+                    writeln!(out, "{of_line}, times in {}, of ends:", zone.name_at(us))?;
+                    day = Some(of_line);
+                }
             }
             writeln!(out, "{}", printable(&line))?;
         }
@@ -189,6 +189,7 @@ fn print(
 /// decision differs.
 #[derive(Debug, Default)]
 struct PrintedFindings {
+    zone: Zone,
     bursts: Vec<PrintedBurst>,
     transfers: BTreeMap<String, Verdict>,
 }
@@ -214,20 +215,20 @@ impl PrintedFindings {
         match event {
             LiveEvent::Burst(live) => {
                 let is_correction = self.corrects(live)?;
-                Some(burst_line(live) + if is_correction { ", corrected" } else { "" })
+                Some(burst_line(live, self.zone) + if is_correction { ", corrected" } else { "" })
             }
             LiveEvent::Transfer(transfer) => {
-                self.is_new_transfer(transfer).then(|| transfer_line(transfer))
+                self.is_new_transfer(transfer).then(|| transfer_line(transfer, self.zone))
             }
             LiveEvent::Source(source) => {
                 if source.begins_another_log() {
-                    *self = Self::default();
+                    *self = Self { zone: self.zone, ..Self::default() };
                 }
                 Some(source_line(source))
             }
             // On standard error.
             LiveEvent::Problem(_) => None,
-            LiveEvent::Flow(flow) => Some(flow_line(flow)),
+            LiveEvent::Flow(flow) => Some(flow_line(flow, self.zone)),
         }
     }
 
@@ -288,11 +289,11 @@ const fn flow_end_us(flow: &LiveFlow) -> i64 {
     flow.start_us + (flow.duration_ms * 1e3) as i64
 }
 
-fn flow_line(flow: &LiveFlow) -> String {
+fn flow_line(flow: &LiveFlow, zone: Zone) -> String {
     let name = flow.server_name.as_deref().unwrap_or(&flow.server);
     format!(
         "{} {} flow {} to {name}: {} down, {} up in {:.1} s, RTT {}, {} retransmitted, ended by {}",
-        time_of_day(flow_end_us(flow), 3),
+        time_of_day(zone, flow_end_us(flow), 3),
         flow.protocol,
         flow.flow,
         size(flow.dl_bytes),
@@ -304,11 +305,11 @@ fn flow_line(flow: &LiveFlow) -> String {
     )
 }
 
-fn burst_line(live: &LiveBurst) -> String {
+fn burst_line(live: &LiveBurst, zone: Zone) -> String {
     let burst = &live.burst;
     format!(
         "{} {} burst of {:.0} ms: {} at {}, ended by {}",
-        live.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
+        live.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(zone, us, 3)),
         burst.dir,
         live.duration_ms,
         size(burst.bytes),
@@ -317,13 +318,13 @@ fn burst_line(live: &LiveBurst) -> String {
     )
 }
 
-fn transfer_line(transfer: &LiveTransfer) -> String {
+fn transfer_line(transfer: &LiveTransfer, zone: Zone) -> String {
     let diagnosis = &transfer.diagnosis;
     let m = &diagnosis.finding;
     let demand = output::or_dash(m.link_demand, |d| format!("{:.0} %", d * 100.0));
     format!(
         "{} transfer {}{}: {} (confidence {:.0} %): {} in {:.1} s, link demand {demand}",
-        m.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(us, 3)),
+        m.end_us.map_or_else(|| "-".to_owned(), |us| time_of_day(zone, us, 3)),
         diagnosis.id,
         if transfer.state == State::Decided { ", decided" } else { "" },
         diagnosis.verdict,
@@ -417,7 +418,7 @@ mod tests {
         live.push(begin);
         assert!(live.look().transfers.iter().all(|one| one.state == State::Open));
         live.push(end);
-        let text = last_words(&live.finish());
+        let text = last_words(&live.finish(), Zone::UTC);
         assert!(text.contains("\nVerdict: radio, confidence "), "{text}");
         assert!(text.contains(" transfer dl0, decided: radio "), "{text}");
     }

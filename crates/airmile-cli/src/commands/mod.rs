@@ -29,7 +29,7 @@ pub mod shell;
 
 use crate::args::{AnalysisArgs, Evidence, FilesArgs, Global};
 use crate::output;
-use airmile::{BurstOptions, DetectOptions, FileReport, format_utc};
+use airmile::{BurstOptions, DetectOptions, FileReport, Zone};
 #[cfg(feature = "network")]
 use shell::hosts;
 
@@ -78,34 +78,35 @@ const DATE: usize = 11;
 /// then has.
 struct Times {
     date: Option<String>,
-    any: bool,
+    zone: Zone,
+    /// The first time; `None` if there are none.
+    first_us: Option<i64>,
 }
 
 impl Times {
-    fn of(times_us: impl Iterator<Item = i64>) -> Self {
-        let mut dates: Vec<String> = times_us.map(date).collect();
+    fn of(zone: Zone, times_us: impl Iterator<Item = i64>) -> Self {
+        let mut times_us = times_us.peekable();
+        let first_us = times_us.peek().copied();
+        let mut dates: Vec<String> = times_us.map(|us| date(zone, us)).collect();
         dates.dedup();
-        let any = !dates.is_empty();
-        Self { date: dates.pop().filter(|_| dates.is_empty()), any }
+        Self { date: dates.pop().filter(|_| dates.is_empty()), zone, first_us }
     }
 
     /// What a title says of them, after what it says of something else.
     fn title(&self, before: &str) -> String {
-        match &self.date {
-            Some(date) => format!("{before}; times in UTC, {date}"),
-            None if self.any => format!("{before}; times in UTC"),
-            None => before.to_owned(),
-        }
+        let Some(first_us) = self.first_us else { return before.to_owned() };
+        let date = self.date.as_ref().map_or_else(String::new, |date| format!(", {date}"));
+        format!("{before}; times in {}{date}", self.zone.name_at(first_us))
     }
 
     fn show(&self, us: i64) -> String {
-        let text = format_utc(us.saturating_mul(1_000));
+        let text = self.zone.show(us);
         let from = if self.date.is_some() { DATE } else { 0 };
         text.get(from..).unwrap_or(&text).to_owned()
     }
 }
 
-fn date(us: i64) -> String {
-    let text = format_utc(us.saturating_mul(1_000));
+fn date(zone: Zone, us: i64) -> String {
+    let text = zone.show(us);
     text.get(..DATE).unwrap_or(&text).trim_end().to_owned()
 }

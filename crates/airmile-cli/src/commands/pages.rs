@@ -1,7 +1,7 @@
 //! Page loads, as `diagnose` prints them.
 
 use airmile::model::PageCause;
-use airmile::{Page, PageRequest, PlayerSession, page_cause};
+use airmile::{Page, PageRequest, PlayerSession, Zone, page_cause};
 
 use super::Times;
 use crate::output::{bytes, name, number, or_dash, table, text};
@@ -24,14 +24,14 @@ pub struct PrintedPage {
 }
 
 /// The pages of a result, the slowest first.
-pub fn printed(pages: &[Page], all: bool) -> Vec<PrintedPage> {
+pub fn printed(pages: &[Page], all: bool, zone: Zone) -> Vec<PrintedPage> {
     let mut order: Vec<&Page> = pages.iter().collect();
     order.sort_by(|a, b| b.wait_ms.total_cmp(&a.wait_ms));
     let shown = if all { order.len() } else { EXPLAINED };
     let one = |page: &&Page| PrintedPage {
         verdict: page.verdict,
         headline: format!("Page {}\n{}\n", page.url, page.says),
-        rest: details(page, all) + "\n",
+        rest: details(page, all, zone) + "\n",
     };
     let mut out: Vec<PrintedPage> = order.iter().take(shown).map(one).collect();
     if let Some(last) = out.last_mut().filter(|_| order.len() > shown) {
@@ -41,7 +41,7 @@ pub fn printed(pages: &[Page], all: bool) -> Vec<PrintedPage> {
     out
 }
 
-fn details(page: &Page, all: bool) -> String {
+fn details(page: &Page, all: bool, zone: Zone) -> String {
     let mut out = String::new();
     let fixes = if all { page.savings.len() } else { FIXES };
     if !page.savings.is_empty() {
@@ -69,20 +69,23 @@ fn details(page: &Page, all: bool) -> String {
             short(&request.url),
         ]
     });
-    out.push_str(&format!("{of}; * is on the critical path:\n"));
+    let since = page.start_us.map_or_else(String::new, |us| {
+        format!("; 0 ms is {} in {}", zone.show(us), zone.name_at(us))
+    });
+    out.push_str(&format!("{of}; * is on the critical path{since}:\n"));
     let columns = [number("at ms"), number("ms"), number("bytes"), text("waited for"), name("URL")];
     out.push_str(&table(columns, rows.collect()));
     out
 }
 
 /// A player's session: its stalls, and with `-v` its changes of bitrate.
-pub fn player(player: &PlayerSession, all: bool) -> String {
+pub fn player(player: &PlayerSession, all: bool, zone: Zone) -> String {
     let mut out = format!("Player {}\n{}\n", player.path, player.says);
     let shown = if all { player.stalls.len() } else { STALLS };
     let switches: &[_] = if all { &player.switches } else { &[] };
     let listed = player.stalls.iter().take(shown).map(|stall| stall.at_us);
-    let times = Times::of(listed.chain(switches.iter().map(|switch| switch.at_us)));
-    if times.any {
+    let times = Times::of(zone, listed.chain(switches.iter().map(|switch| switch.at_us)));
+    if times.first_us.is_some() {
         out.push_str(&format!(
             "{}:\n",
             times.title(if all { "Stalls and switches" } else { "Stalls" })

@@ -2,7 +2,7 @@
 
 use airmile::model::median::upper_median;
 use airmile::model::{Direction, TransferFinding, Verdict, confidence_percent};
-use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, Subject, export, plural};
+use airmile::{CellLoad, ROUGH_CONFIDENCE, RadioReport, Subject, Zone, export, plural};
 use anyhow::Result;
 
 use super::Times;
@@ -24,12 +24,12 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let made = export(&inputs, &options, &(&args.exports).into(), Subject::Radio, &shown.progress);
     let (report, _) = budgets.analysed(made)?;
     drop(shown);
-    let options = (&args.files, &args.analysis);
-    super::warn_of_idle_options(global, options, (report.transfers_from, &report.files));
+    let given = (&args.files, &args.analysis);
+    super::warn_of_idle_options(global, given, (report.transfers_from, &report.files));
     if global.json {
         output::json("radio", &report)?;
     } else {
-        output::print_wrapped(&text(&report, global.verbose > 0))?;
+        output::print_wrapped(&text(&report, global.verbose > 0, options.limits.zone))?;
         output::problems(global, &report.files);
     }
     output::written(global, [&args.exports.html, &args.exports.perfetto]);
@@ -37,13 +37,13 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
 }
 
 /// The result as the command prints it.
-pub fn text(report: &RadioReport, all: bool) -> String {
+pub fn text(report: &RadioReport, all: bool, zone: Zone) -> String {
     if report.empty_window {
         return "Nothing was logged between --from and --to.\n".into();
     }
     let mut out = cell_line(report);
     out.push_str(&load_line(report));
-    let times = Times::of(report.transfers.iter().filter_map(|t| t.start_us));
+    let times = Times::of(zone, report.transfers.iter().filter_map(|t| t.start_us));
     out.push_str(&format!("Transfers ({}):\n", times.title(report.transfers_from)));
     if report.transfers.is_empty() {
         out.push_str("  none\n");

@@ -26,6 +26,46 @@ fn reports_and_traces_are_made() {
     }
 }
 
+/// Texts and pages are in the zone given, documents in none.
+#[test]
+fn times_are_in_the_zone_given() {
+    let (_keep, run) = sample("sample-rate-limited");
+    let log = path(&run, "modem.mi2log");
+    let seen = |tz: &str, args: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_airmile"));
+        let done = command.env("TZ", tz).arg("inspect").arg(&log).args(args).output().unwrap();
+        text(&done.stdout)
+    };
+    // The lab's logs begin at 09:00 UTC. A pipe has UTC, whatever the machine's zone.
+    for (tz, args, start, zone) in [
+        ("XYZ-3", &[][..], "2026-01-05 09:00:", " UTC ("),
+        ("XYZ-3", &["--time-zone", "local"], "2026-01-05 12:00:", " UTC+03:00 ("),
+        ("XYZ-3", &["--time-zone", "-03:30"], "2026-01-05 05:30:", " UTC-03:30 ("),
+        ("XYZ-3", &["--time-zone", "+15"], "2026-01-06 00:00:", " UTC+15:00 ("),
+    ] {
+        let shown = seen(tz, args);
+        assert!(shown.contains(start) && shown.contains(zone), "{args:?}: {shown}");
+    }
+    let plain = seen("UTC", &["--json"]);
+    assert_eq!(seen("XYZ-3", &["--json", "--time-zone", "local"]), plain);
+    let from = |args: &[&str]| document("diagnose", &[&["diagnose", &log][..], args].concat());
+    let limited = from(&["--from", "2026-01-05T09:00:10Z"]);
+    assert_ne!(limited, from(&[]));
+    assert_eq!(from(&["--from", "11:00:10", "--time-zone", "+02:00"]), limited);
+    assert_eq!(from(&["--from", "11:00:10+02:00", "--time-zone", "-05:00"]), limited);
+    // A zone limits nothing.
+    assert_eq!(from(&["--time-zone", "+02:00"]), from(&[]));
+    let (html, wrong) = (path(&run, "zone.html"), "Mars/Olympus");
+    assert_eq!(status(&["diagnose", &log, "--html", &html, "--time-zone", "+02:00"]), 0);
+    let page = fs::read_to_string(&html).unwrap();
+    let zone = page.split_once("id=\"airmile-zone\">").unwrap().1.split_once('<').unwrap().0;
+    let zone: serde_json::Value = serde_json::from_str(zone).unwrap();
+    assert!(zone["name"].is_null() && zone["offsets"][0][1] == 7_200, "{zone}");
+    let refused = airmile(&["inspect", &log, "--time-zone", wrong]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("is no time zone of this system"));
+}
+
 /// If such a file cannot be written, standard output stays empty, also with `--json`: a reader must
 /// not take half a result for a whole one.
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use airmile::live::packets::LiveFlow;
 use airmile::live::{LiveBurst, LiveTransfer};
-use airmile::{EvidenceCounts, Missing, SessionVerdict};
+use airmile::{EvidenceCounts, Missing, SessionVerdict, Zone};
 use airmile_host::http::{HttpError, HttpServer, Refusal, prometheus, refuse};
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
@@ -47,14 +47,16 @@ pub fn serve(
     address: SocketAddr,
     token: Option<&str>,
     published: Published,
+    zone: Zone,
 ) -> Result<HttpServer, HttpError> {
     let streams = Arc::new(tokio::sync::Semaphore::new(MAX_STREAMS));
-    HttpServer::start(address, token, router(ServerState { published, streams }))
+    HttpServer::start(address, token, router(ServerState { published, streams, zone }))
 }
 
 #[derive(Debug, Clone)]
 struct ServerState {
     published: Published,
+    zone: Zone,
     streams: Arc<tokio::sync::Semaphore>,
 }
 
@@ -73,9 +75,14 @@ fn router(shared: ServerState) -> Router {
         .with_state(shared)
 }
 
-async fn page() -> Response {
+async fn page(State(shared): State<ServerState>) -> Response {
     let policy = [(header::CONTENT_SECURITY_POLICY, PAGE_POLICY)];
-    (policy, Html(PAGE)).into_response()
+    let last_us = shared.published.now().view.intake.last_us.unwrap_or_default();
+    // A browser takes names of the time zone database, and offsets without `UTC`.
+    let offset = shared.zone.name_at(last_us);
+    let name = shared.zone.name().unwrap_or_else(|| offset.trim_start_matches("UTC"));
+    let page = PAGE.replacen("data-zone=\"UTC\"", &format!("data-zone=\"{name}\""), 1);
+    (policy, Html(page)).into_response()
 }
 
 async fn metrics(State(shared): State<ServerState>) -> Response {

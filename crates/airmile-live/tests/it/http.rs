@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
 use crate::common::{append, bursts_of_file, decided, sample, taken, wait_until};
-use airmile::RadioOptions;
+use airmile::{RadioOptions, Zone};
 use airmile_host::http::HttpServer;
 use airmile_host::source::LogSource;
 use airmile_live::engine::Engine;
@@ -64,7 +64,7 @@ fn loopback() -> SocketAddr {
 fn every_documented_path_answers_by_its_schema() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, n) = engine(&dir.path().join("log"));
-    let server = serve(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published(), Zone::UTC).unwrap();
     let at = server.address();
     let document = get(at, "/v1/openapi.json").json();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
@@ -89,6 +89,10 @@ fn every_documented_path_answers_by_its_schema() {
         }
     }
     assert_eq!(checked, 5);
+    assert!(get(at, "/").body.contains("data-zone=\"UTC\""));
+    let zone = Zone::parse("-03:30").unwrap();
+    let newfoundland = serve(loopback(), None, engine.published(), zone).unwrap();
+    assert!(get(newfoundland.address(), "/").body.contains("data-zone=\"-03:30\""));
     assert_eq!(get(at, "/v1/status").json()["intake"]["bytes"], n);
     assert!(!get(at, "/v1/transfers").json()["transfers"].as_array().unwrap().is_empty());
     assert_eq!(get(at, "/v1/bursts?limit=2").json()["bursts"].as_array().unwrap().len(), 2);
@@ -104,7 +108,7 @@ fn every_documented_path_answers_by_its_schema() {
 fn metrics_are_in_prometheus_format() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, n) = engine(&dir.path().join("log"));
-    let server = serve(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published(), Zone::UTC).unwrap();
     let text = get(server.address(), "/metrics").body;
     let mut names = Vec::new();
     for line in text.lines() {
@@ -133,7 +137,7 @@ fn transfers_are_counted_at_their_end() {
     let engine = Engine::start(&LogSource::Follow(path), RadioOptions::default(), None).unwrap();
     let published = engine.published();
     wait_until("the log is read", || taken(&published.now()) == bytes.len() as u64);
-    let server = serve(loopback(), None, published).unwrap();
+    let server = serve(loopback(), None, published, Zone::UTC).unwrap();
     let text = get(server.address(), "/metrics").body;
     let shown = get(server.address(), "/v1/transfers").json();
     let ended = shown["transfers"].as_array().unwrap().iter().filter(|t| t["state"] != "open");
@@ -149,7 +153,7 @@ fn transfers_are_counted_at_their_end() {
 fn only_those_who_may_enter() {
     let dir = tempfile::tempdir().unwrap();
     let (engine, _) = engine(&dir.path().join("log"));
-    let open = serve(loopback(), None, engine.published()).unwrap();
+    let open = serve(loopback(), None, engine.published(), Zone::UTC).unwrap();
     let check = |server: &HttpServer, path: &str, headers: &str, expected: u16| {
         let answer = ask(server.address(), path, headers);
         assert_eq!(answer.status, expected, "{path} {headers:?}");
@@ -159,7 +163,8 @@ fn only_those_who_may_enter() {
     // A foreign name that resolves to this host (DNS rebinding).
     check(&open, "/v1/status", "Host: evil.example\r\n", 401);
     check(&open, "/v1/status", "Host: 127.0.0.1.evil.example\r\n", 401);
-    let locked = serve(loopback(), Some("s3cret-s3cret-s3cret"), engine.published()).unwrap();
+    let locked =
+        serve(loopback(), Some("s3cret-s3cret-s3cret"), engine.published(), Zone::UTC).unwrap();
     for path in ["/", "/metrics", "/v1/status", "/v1/events", "/nothing"] {
         check(&locked, path, "Host: localhost\r\n", 401);
     }
@@ -168,9 +173,9 @@ fn only_those_who_may_enter() {
     check(&locked, "/v1/status?token=s3cret-s3cret-s3cret", "Host: a\r\n", 200);
     // Nothing is served to other hosts without a token.
     let elsewhere = SocketAddr::from(([0, 0, 0, 0], 0));
-    let error = serve(elsewhere, None, engine.published()).unwrap_err();
+    let error = serve(elsewhere, None, engine.published(), Zone::UTC).unwrap_err();
     assert!(error.to_string().contains("set a token"), "{error}");
-    let error = serve(elsewhere, Some(""), engine.published()).unwrap_err();
+    let error = serve(elsewhere, Some(""), engine.published(), Zone::UTC).unwrap_err();
     assert!(error.to_string().contains("set a token"), "{error}");
 }
 
@@ -180,7 +185,7 @@ fn events_come_as_they_happen() {
     let path = dir.path().join("log");
     let engine =
         Engine::start(&LogSource::Follow(path.clone()), RadioOptions::default(), None).unwrap();
-    let server = serve(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published(), Zone::UTC).unwrap();
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
@@ -206,7 +211,7 @@ fn clients_that_are_stuck_do_not_hold_up_the_engine() {
     let (sender, lines) = sync_channel(1 << 16);
     let source = LogSource::Follow(path.clone());
     let mut engine = Engine::start(&source, RadioOptions::default(), Some(sender)).unwrap();
-    let server = serve(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published(), Zone::UTC).unwrap();
     let at = server.address();
     let stuck = |request: &str| {
         let mut stream = TcpStream::connect(at).unwrap();
@@ -243,7 +248,7 @@ fn times_of_bursts_are_by_the_length_of_their_slots() {
     let dir = tempfile::tempdir().unwrap();
     let (mut engine, _) = engine_of("nr-two-carriers", &dir.path().join("log"));
     engine.stop();
-    let server = serve(loopback(), None, engine.published()).unwrap();
+    let server = serve(loopback(), None, engine.published(), Zone::UTC).unwrap();
     let bursts = get(server.address(), "/v1/bursts?limit=1024").json();
     let (mut dl_ms, mut longest_ms, mut last_bytes) = (0.0, 0.0_f64, 0.0);
     for burst in bursts["bursts"].as_array().unwrap() {

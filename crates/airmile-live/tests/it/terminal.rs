@@ -1,8 +1,8 @@
 //! The view on a terminal, as text.
 
 use crate::common::{append, taken, wait_until};
-use airmile::RadioOptions;
 use airmile::live::packets::LivePackets;
+use airmile::{RadioOptions, Zone};
 use airmile_host::format::{mbps, size};
 use airmile_host::source::{LogSource, SourceState};
 use airmile_live::engine::Engine;
@@ -23,7 +23,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     wait_until("the log is read", || taken(&published.now()) == bytes.len() as u64);
     let mut terminal = Terminal::new(TestBackend::new(100, 36)).unwrap();
     let now = published.now();
-    terminal.draw(|frame| draw(frame, &now, Some("http://127.0.0.1:8787/"))).unwrap();
+    terminal.draw(|frame| draw(frame, &now, Some("http://127.0.0.1:8787/"), Zone::UTC)).unwrap();
     let text = terminal.backend().to_string();
     println!("{text}");
     for words in
@@ -38,7 +38,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     let mut busy = (*now).clone();
     busy.view.cell_load.as_mut().unwrap().load = 1.0;
     busy.view.intake.bytes = 123_456_789;
-    terminal.draw(|frame| draw(frame, &busy, None)).unwrap();
+    terminal.draw(|frame| draw(frame, &busy, None, Zone::UTC)).unwrap();
     let narrow = terminal.backend().to_string().replace('\u{a0}', " ");
     assert!(narrow.contains("50 PRBs") && narrow.contains("cell load 100 %"), "{narrow}");
     // Nor a digit, at any width: a column is left out, and the title names it.
@@ -48,13 +48,13 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     numbers.extend(last.iter().flat_map(|live| [mbps(live.rate_bps), size(live.burst.bytes)]));
     for width in [40, 50, 60, 80, 100, 120, 200] {
         let mut terminal = Terminal::new(TestBackend::new(width, 36)).unwrap();
-        terminal.draw(|frame| draw(frame, &now, None)).unwrap();
+        terminal.draw(|frame| draw(frame, &now, None, Zone::UTC)).unwrap();
         let shown = terminal.backend().to_string();
         for number in &numbers {
             assert!(shown.contains(&format!(" {number} ")), "{number} at {width}:\n{shown}");
         }
         for live in &last {
-            let start = time_of_day(live.start_us.unwrap(), 3);
+            let start = time_of_day(Zone::UTC, live.start_us.unwrap(), 3);
             let is_left_out = width < 50;
             assert_eq!(shown.contains(&start), !is_left_out, "{start} at {width}:\n{shown}");
         }
@@ -70,7 +70,7 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     let (name, state) = ("wlan0".to_owned(), SourceState::Connected(String::new()));
     let interface = SourceStatus { name, state, gaps: 0 };
     now.packets = Some(Passing { interface, dropped: 3, view: packets.look(None) });
-    terminal.draw(|frame| draw(frame, &now, None)).unwrap();
+    terminal.draw(|frame| draw(frame, &now, None, Zone::UTC)).unwrap();
     let text = terminal.backend().to_string();
     println!("{text}");
     let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}:\n{text}"));
@@ -78,5 +78,5 @@ fn the_verdict_comes_first_and_nothing_is_cut() {
     assert!(place("server.airmile.test") > place("down now"));
     // The smallest window must not fail.
     let mut terminal = Terminal::new(TestBackend::new(20, 5)).unwrap();
-    terminal.draw(|frame| draw(frame, &now, None)).unwrap();
+    terminal.draw(|frame| draw(frame, &now, None, Zone::UTC)).unwrap();
 }

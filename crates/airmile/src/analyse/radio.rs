@@ -348,7 +348,7 @@ pub(crate) fn report(
         small.insert(name, SmallReport { count, bytes });
     }
     let bursts = [dl.bursts, ul.bursts].concat();
-    let empty_window = options.limits != Limits::default() && counts == EvidenceCounts::default();
+    let empty_window = options.limits.are_given() && counts == EvidenceCounts::default();
     let mut missing = if empty_window {
         Vec::new()
     } else {

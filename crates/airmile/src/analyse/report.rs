@@ -12,6 +12,7 @@ use airmile_decode::diag::Tagged;
 use airmile_io::error::Result;
 use airmile_io::input::Progress;
 use airmile_io::limits::{LimitFilter, Limits};
+use airmile_io::zone::Zone;
 use airmile_model::Record;
 use airmile_radio::series::{Series, SeriesCollector};
 
@@ -26,6 +27,8 @@ pub struct Report {
     pub series: Series,
     /// Data drawn next to the radio.
     pub lanes: Lanes,
+    /// The zone of its times.
+    pub zone: Zone,
 }
 
 /// Collects the data drawn over time of each subscription.
@@ -61,5 +64,6 @@ pub fn report(inputs: &Inputs, options: &RadioOptions, progress: &Progress) -> R
     let series = collectors.finish(answer.report.subscription);
     let capture = capture.as_ref().map(|(name, site)| (name.as_str(), *site));
     let lanes = Lanes::gather(capture, &diagnosis, &answer, &series, progress)?;
-    Ok(Report { diagnosis, radio: answer.report, series, lanes })
+    let zone = options.limits.zone;
+    Ok(Report { diagnosis, radio: answer.report, series, lanes, zone })
 }

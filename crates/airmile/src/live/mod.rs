@@ -32,7 +32,6 @@ use crate::analyse::radio::{CellLoad, Missing, RadioOptions, report};
 use crate::analyse::subscription::{Keep, ServingCell, SubscriptionAnalysis, TimedBurst};
 use crate::session::Loaded;
 use airmile_io::error::{Error, Result};
-use airmile_io::limits::Limits;
 
 /// Number of kept transfers of each direction that can no longer change (chosen here: some
 /// screens).
@@ -161,7 +160,7 @@ impl Live {
     /// The options contradict each other, or limit the time, which is not possible for a live log.
     pub fn new(options: RadioOptions) -> Result<Self> {
         options.check()?;
-        if options.limits != Limits::default() {
+        if options.limits.are_given() {
             return Err(Error::Option("live: --from and --to are for files".into()));
         }
         Ok(Self::after(Intake::default(), options))

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use airmile_io::run_files::is_run_file;
+use airmile_io::zone::Zone;
 
 /// What every page begins with.
 pub(crate) const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n\
@@ -54,6 +55,19 @@ pub(super) fn write_packed(out: &mut dyn Write, id: &str, bytes: &[u8]) -> io::R
     out.write_all(b"</script>\n")
 }
 
+/// The time zone of a page, whose offsets are those between these times in microseconds since the
+/// epoch, and a day after them.
+pub(super) fn write_zone(
+    out: &mut dyn Write,
+    zone: Zone,
+    times_us: impl Iterator<Item = i64> + Clone,
+) -> io::Result<()> {
+    const DAY_US: i64 = 86_400_000_000;
+    let (first, last) = (times_us.clone().min().unwrap_or(0), times_us.max().unwrap_or(0));
+    let offsets = zone.offsets(first, last.saturating_add(DAY_US));
+    write_json(out, "airmile-zone", &json!({ "name": zone.name(), "offsets": offsets }))
+}
+
 /// JSON inside a script element: `<` occurs only in strings, where it is escaped so that nothing
 /// ends the element.
 pub(super) fn write_json(out: &mut dyn Write, id: &str, value: &Value) -> io::Result<()> {
@@ -97,8 +111,6 @@ fn write_base64(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn base64(text: &str) -> String {

@@ -7,14 +7,14 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use airmile_model::{Bound, Burst, Direction, confidence_percent};
+use airmile_model::{Bound, Burst, Cause, Direction, Verdict, confidence_percent};
 use serde_json::{Map, Value, json};
 
-use crate::analyse::diagnose::TransferDiagnosis;
+use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
 use crate::analyse::lanes::{Lanes, MarkKind};
 use crate::analyse::radio::CellLoad;
 use crate::analyse::report::Report;
-use crate::write::page::{Page, write_json, write_packed};
+use crate::write::page::{Page, write_json, write_packed, write_zone};
 use airmile_io::Replacement;
 use airmile_io::document::Document;
 use airmile_io::error::Result;
@@ -47,6 +47,7 @@ pub fn write_file(path: &Path, report: &Report) -> Result<()> {
 pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     let file = report.radio.files.first().map_or("", |file| file.path.as_str());
     PAGE.begin(out, file, &report.diagnosis.session.says)?;
+    write_zone(out, report.zone, times_us(&report.diagnosis))?;
     let document = Document::new("diagnose", &report.diagnosis);
     write_json(out, "airmile-document", &serde_json::to_value(document)?)?;
     let mut arrays = Arrays::default();
@@ -56,6 +57,15 @@ pub fn write_html(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         write_packed(out, &format!("array-{name}"), &bytes)?;
     }
     PAGE.end(out)
+}
+
+/// Times of a diagnosis between which all others are, in microseconds since the epoch.
+fn times_us(diagnosis: &Diagnosis) -> impl Iterator<Item = i64> + Clone {
+    let files = diagnosis.files.iter().flat_map(|file| [file.start_us, file.end_us]);
+    let transfers = diagnosis.transfers.iter().map(|one| &one.finding);
+    let transfers = transfers.flat_map(|finding| [finding.start_us, finding.end_us]);
+    let pages = diagnosis.pages.iter().map(|page| page.start_us);
+    files.chain(transfers).chain(pages).flatten()
 }
 
 /// The description of the arrays for the page.
@@ -83,6 +93,8 @@ fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
         "capture": report.lanes.capture,
         "marks": MarkKind::ALL.map(MarkKind::as_str),
         "more_marks": report.lanes.more_marks,
+        "causes": cause_names().collect::<Vec<_>>(),
+        "frames": report.lanes.frames,
         "savings": report.diagnosis.transfers.iter().map(TransferDiagnosis::saving).collect::<Vec<_>>(),
         "first_tti": axis.first,
         "n_tti": axis.n_tti,
@@ -115,6 +127,18 @@ fn lanes(lanes: &Lanes, axis: &TimeAxis, arrays: &mut Arrays) {
     arrays.u32("mark.from", marks.iter().map(|mark| axis.offset(mark.from_tti)));
     arrays.u32("mark.to", marks.iter().map(|mark| axis.offset(mark.to_tti)));
     arrays.u32("mark.value", marks.iter().map(|mark| mark.value));
+    let causes = &lanes.causes;
+    let name = |cause: Option<Cause>| cause.map_or(Verdict::Radio.as_str(), Cause::as_str);
+    let code = |cause| cause_names().position(|each| each == name(cause)).unwrap_or_default() as u8;
+    arrays.u8("cause.code", causes.iter().map(|one| code(one.cause)));
+    arrays.u32("cause.start", causes.iter().map(|one| axis.offset(one.from_tti)));
+    arrays.u32("cause.end", causes.iter().map(|one| axis.offset(one.to_tti)));
+}
+
+/// Names of causes by code; the radio's two are one, because they differ for whole transfers only.
+fn cause_names() -> impl Iterator<Item = &'static str> {
+    let causes = Cause::ALL.iter().map(|cause| cause.as_str());
+    std::iter::once(Verdict::Radio.as_str()).chain(causes)
 }
 
 fn direction(

@@ -4,10 +4,10 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::write::page::{Page, write_packed};
-use airmile_io::Replacement;
+use crate::write::page::{Page, write_packed, write_zone};
 use airmile_io::document::Document;
 use airmile_io::error::Result;
+use airmile_io::{Replacement, Zone};
 use airmile_packets::Study;
 
 const PAGE: Page = Page {
@@ -20,10 +20,12 @@ const PAGE: Page = Page {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_file(path: &Path, study: &Study) -> Result<()> {
+pub fn write_file(path: &Path, study: &Study, zone: Zone) -> Result<()> {
     let (replacement, file) = Replacement::begin(path)?;
     let mut out = BufWriter::new(file);
-    write_html(&mut out, study).and_then(|()| out.flush()).map_err(|e| replacement.failed(e))?;
+    write_html(&mut out, study, zone)
+        .and_then(|()| out.flush())
+        .map_err(|e| replacement.failed(e))?;
     replacement.done()
 }
 
@@ -31,9 +33,11 @@ pub fn write_file(path: &Path, study: &Study) -> Result<()> {
 ///
 /// # Errors
 /// The writer refuses.
-pub fn write_html(out: &mut dyn Write, study: &Study) -> io::Result<()> {
+pub fn write_html(out: &mut dyn Write, study: &Study, zone: Zone) -> io::Result<()> {
     let file = study.packets.files.first().map_or("", |file| file.path.as_str());
     PAGE.begin(out, file, &study.headline.says)?;
+    let packets = &study.packets;
+    write_zone(out, zone, packets.start_us.into_iter().chain(packets.end_us))?;
     let document = serde_json::to_vec(&Document::new("study", study))?;
     write_packed(out, "airmile-study", &document)?;
     PAGE.end(out)

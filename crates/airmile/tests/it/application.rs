@@ -136,7 +136,8 @@ fn a_stall_is_evidence_of_the_transfer_that_it_is_in() {
 
 #[test]
 fn limits_on_the_time_count_from_the_logs_start() {
-    let limits = Limits { from: Some(airmile::TimePoint::parse("0.5").unwrap()), to: None };
+    let limits =
+        Limits { from: Some(airmile::TimePoint::parse("0.5").unwrap()), ..Limits::default() };
     let options = RadioOptions { limits, ..RadioOptions::default() };
     let answer = diagnose(&inputs(&[sample("lab.jsonl")]), &options, &Progress::default()).unwrap();
     let ids: Vec<_> = answer.transfers.iter().map(|t| t.id.as_str()).collect();

@@ -152,7 +152,7 @@ fn a_modem_that_was_away_leaves_a_hole() {
 
 #[test]
 fn limits_on_the_time_are_refused() {
-    let limits = Limits { from: Some(TimePoint::SinceStart(5)), to: None };
+    let limits = Limits { from: Some(TimePoint::SinceStart(5)), ..Limits::default() };
     let error = Live::new(RadioOptions { limits, ..RadioOptions::default() }).unwrap_err();
     assert_eq!(error.to_string(), "live: --from and --to are for files");
 }

@@ -232,8 +232,10 @@ fn a_part_of_a_load_has_no_verdict() {
     std::fs::write(run.join("cut.har"), &har[..har.len() / 2]).unwrap();
     let whole = diagnosed(dir.path(), &["page.har"]);
     let start_us = only(&whole).start_us.unwrap();
-    let until =
-        Limits { to: Some(TimePoint::Absolute(start_us * 1_000 + 800_000_000)), from: None };
+    let until = Limits {
+        to: Some(TimePoint::Absolute(start_us * 1_000 + 800_000_000)),
+        ..Limits::default()
+    };
     let all = ["page.har", "phone.pcapng", "modem.mi2log"];
     let limited = (1..=3).map(|n| (&all[..n], until, "between --from and --to"));
     let cut = (&["cut.har"][..], Limits::default(), "in the log, which is damaged");
@@ -248,8 +250,10 @@ fn a_part_of_a_load_has_no_verdict() {
         assert!(page.requests.len() < only(&whole).requests.len(), "{names:?}");
     }
     // Limits around the whole load change nothing.
-    let until =
-        Limits { to: Some(TimePoint::Absolute(start_us * 1_000 + 60_000_000_000)), from: None };
+    let until = Limits {
+        to: Some(TimePoint::Absolute(start_us * 1_000 + 60_000_000_000)),
+        ..Limits::default()
+    };
     let inputs = Inputs { files: vec![run.join("page.har")], ..Inputs::default() };
     let options = RadioOptions { limits: until, ..RadioOptions::default() };
     let answer = diagnose(&inputs, &options, &Progress::default()).unwrap();

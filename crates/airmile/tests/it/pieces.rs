@@ -90,7 +90,7 @@ fn a_compressed_log_and_its_parts_say_the_same() {
     // Cut within a frame; `inspect` reads what the others read.
     fs::write(&parts[0], &bytes[..cut - 9]).unwrap();
     fs::write(&parts[1], &bytes[cut - 9..]).unwrap();
-    let limits = Limits { from: None, to: Some(TimePoint::SinceStart(2_000_000_000)) };
+    let limits = Limits { to: Some(TimePoint::SinceStart(2_000_000_000)), ..Limits::default() };
     let of = |files: &[PathBuf]| {
         let inputs = Inputs { files: files.to_vec(), ..Inputs::default() };
         inspect(&inputs, limits, &Progress::default()).unwrap()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use airmile::model::{Direction, TcpEventKind};
 use airmile::packets::{FlowPlot, Plot};
 use airmile::write::study::write_html;
-use airmile::{Document, FlowName, PacketOptions, Progress, Study, study, study_page};
+use airmile::{Document, FlowName, PacketOptions, Progress, Study, Zone, study, study_page};
 
 use crate::page::unpacked;
 
@@ -256,7 +256,7 @@ fn the_page_holds_the_document_and_asks_nothing_of_a_network() {
     let path = capture(dir.path(), &lossy());
     let whole = run(&path, &[]).unwrap();
     let mut page = Vec::new();
-    write_html(&mut page, &whole).unwrap();
+    write_html(&mut page, &whole, Zone::UTC).unwrap();
     let page = String::from_utf8(page).unwrap();
     let packed = page.split_once("id=\"airmile-study\">").unwrap().1.split_once('<').unwrap().0;
     let document = String::from_utf8(unpacked(packed)).unwrap();

@@ -43,7 +43,7 @@ fn a_given_transfer_that_the_limits_cut_is_named() {
     let run = dir.path().join("run");
     airmile_lab::run_scenario("sample-download", None, &run).unwrap();
     let [from, to] = ["1", "3"].map(|text| airmile::TimePoint::parse(text).ok());
-    let limits = airmile::Limits { from, to };
+    let limits = airmile::Limits { from, to, ..airmile::Limits::default() };
     let options = RadioOptions { limits, ..RadioOptions::default() };
     let inputs = Inputs {
         files: vec![run.join("modem.mi2log")],

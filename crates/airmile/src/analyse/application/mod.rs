@@ -82,14 +82,14 @@ pub(super) fn note_limits(loaded: &mut Loaded, limits: Limits) {
     let is_application = |file: &&FileReport| applications.iter().any(|one| one.path == file.path);
     let of_radio = files.iter().filter(|file| !is_application(file));
     let start_ns = of_radio.filter_map(|file| file.start_us).min().map(|us| us * 1_000);
-    for application in applications.iter_mut().filter(|_| limits != Limits::default()) {
+    for application in applications.iter_mut().filter(|_| limits.are_given()) {
         apart(&mut application.log, limits, start_ns);
     }
 }
 
 /// Keeps the transfers that start within the limits on the time, counted from the log's start.
 pub(super) fn limit(log: &mut ApplicationLog, limits: Limits) {
-    if limits == Limits::default() {
+    if !limits.are_given() {
         return;
     }
     let mut filter = apart(log, limits, None);
