@@ -34,7 +34,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
         return Err(airmile::Error::NothingToAnalyse(what.into()).into());
     }
     let options = (&args.files, &args.analysis);
-    super::warn_of_idle_options(global, options, (report.transfers_from, &report.files));
+    let of = (report.transfers_from, &*report.files, &report.evidence_counts);
+    super::warn_of_idle_options(global, options, of);
     if global.json {
         output::json("radio", &report)?;
     } else {
