@@ -111,7 +111,8 @@ impl Column {
 
 /// A table. Columns without any value are omitted. On a terminal, headers and texts are wrapped and
 /// names shortened; columns that [may go](Column::goes) are left out only where that is not enough,
-/// and then a line below the table names them. A pipe or file gets all.
+/// and then a line below the table names them; on a very narrow one, the last ones with numbers, too.
+/// A pipe or file gets all.
 pub fn table(columns: impl IntoIterator<Item = Column>, rows: Vec<Vec<String>>) -> String {
     drawn(columns, rows, terminal_width())
 }

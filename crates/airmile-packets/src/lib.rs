@@ -115,8 +115,9 @@ fn unread(reports: &[FileReport]) -> String {
         true => String::new(),
         false => format!(" in {frames} frames ({})", counts.join(", ")),
     };
-    let first = reports.iter().flat_map(|file| &file.problems).next();
-    in_frames + &first.map_or_else(String::new, |problem| format!(": {problem}"))
+    // That a file's packets are outside of the limits is its last one.
+    let problem = reports.iter().find_map(|file| file.problems.iter().last());
+    in_frames + &problem.map_or_else(String::new, |problem| format!(": {problem}"))
 }
 
 struct Rows {

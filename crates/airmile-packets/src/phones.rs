@@ -219,16 +219,16 @@ pub fn captured_files(
         let names: Vec<&str> = all.iter().map(|one| one.report.path.as_str()).collect();
         let names = names.join(", ");
         let when = limits.words();
-        let why = all.iter().find_map(|one| one.report.problems.first());
-        let span = all.iter().find_map(|one| one.report.start_us.zip(one.report.end_us));
-        let why = match (why, span.filter(|_| !when.is_empty())) {
-            (Some(problem), _) => format!(" ({})", problem.what),
-            (None, Some((start_us, end_us))) => {
-                let [start, end] =
-                    [start_us, end_us].map(|us| format_utc(us.saturating_mul(1_000)));
-                format!(" (its packets are of {start} to {end} UTC)")
-            }
-            (None, None) => String::new(),
+        let reports = || all.iter().map(|one| &one.report);
+        let start_us = reports().filter_map(|report| report.start_us).min();
+        let span = start_us.zip(reports().filter_map(|report| report.end_us).max());
+        let why = if let Some((start_us, end_us)) = span.filter(|_| !when.is_empty()) {
+            let [start, end] = [start_us, end_us].map(|us| format_utc(us.saturating_mul(1_000)));
+            format!(" (the packets are of {start} to {end} UTC)")
+        } else {
+            // That a file's packets are outside of the limits is its last one.
+            let problem = reports().find_map(|report| report.problems.iter().last());
+            problem.map_or_else(String::new, |problem| format!(" ({})", problem.what))
         };
         return Err(Error::NothingToAnalyse(format!("{names}: no IP packets{when}{why}")));
     }

@@ -13,6 +13,7 @@ use airmile_control::qcut::ClassConfig;
 use airmile_host::SystemError;
 use airmile_host::command::{Global, print, token};
 use airmile_host::format::{columns, size};
+use airmile_host::http::HttpError;
 use airmile_host::privilege::{self, Kept};
 use airmile_host::source::LogSource;
 use rustix::thread::CapabilitySet;
@@ -40,7 +41,13 @@ pub enum CommandError {
 
 impl From<crate::Error> for CommandError {
     fn from(error: crate::Error) -> Self {
-        Self::Failed(error.to_string())
+        let text = error.to_string();
+        match error {
+            crate::Error::Server(HttpError::NoToken(_) | HttpError::WeakToken) => {
+                Self::Option(text)
+            }
+            _ => Self::Failed(text),
+        }
     }
 }
 
@@ -189,8 +196,9 @@ fn look_at(global: &Global, args: &QcutCheckArgs) -> Result<u8> {
 }
 
 /// Of whom the costs are that follow.
-const COSTS: &str = "Costs are those measured in the lab (docs/papers/qcut.md), not on this machine: the load time of a\n\
-                     page beside an upload of 7.5 Mbit/s, against the page alone; the upload's rate meanwhile; CPU time.\n\n";
+const COSTS: &str = "Costs are those measured in the lab (docs/papers/qcut.md), not on this\n\
+                     machine: the load time of a page during an upload of 7.5 Mbit/s, against the\n\
+                     page alone; the upload's rate meanwhile; CPU time.\n\n";
 
 fn check_text(report: &CheckReport) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());

@@ -55,9 +55,9 @@ pub struct PacketsArgs {
         help_heading = "Files to write"
     )]
     pub flow: Vec<FlowName>,
-    /// A network of the clients (may be repeated); by default clients are identified by SYN,
-    /// address and port
-    #[arg(long, alias = "client-net", value_name = "ADDRESS/BITS", value_parser = client_network, help_heading = "Analysis")]
+    /// An address or network of the clients (may be repeated); by default clients are identified by
+    /// SYN, address and port
+    #[arg(long, alias = "client-net", value_name = "ADDRESS[/BITS]", value_parser = client_network, help_heading = "Analysis")]
     pub client: Vec<(Address, u8)>,
     /// Server ports behind a proxy that splits connections
     #[arg(long, value_name = "PORT", value_delimiter = ',', default_value = PROXY_PORTS.as_str(), help_heading = "Analysis")]

@@ -95,8 +95,13 @@ impl Test {
                 }
                 [field, op, words @ ..] if words.len() > 1 && Op::parse(op).is_some() => {
                     let word = in_unit_of(field, &words.concat());
-                    let word = word.unwrap_or_else(|| words.join("_").replace(['"', '\''], ""));
-                    format!("; did you mean `{field} {op} {word}`?")
+                    let word = word.or_else(|| {
+                        let is_number =
+                            words.concat().starts_with(|c: char| c.is_ascii_digit() || c == '-');
+                        (!is_number).then(|| words.join("_").replace(['"', '\''], ""))
+                    });
+                    let like = |word| format!("; did you mean `{field} {op} {word}`?");
+                    word.map_or_else(|| "; give a number in the field's unit".to_owned(), like)
                 }
                 _ => String::new(),
             };
@@ -124,18 +129,29 @@ impl Test {
     }
 }
 
-/// A number with a unit (`5Mbit/s`, `50%`) as a number of the field, which is in ms, bytes, bit/s or a
-/// fraction. Its decimal point is moved in the text, so that no digit is lost or added.
+/// A number with a unit of the field's quantity (`5Mbit/s`, `50%`) as a number of the field, which is
+/// in ms, bytes, bit/s, dB, dBm or a fraction; `None` if the unit is of another quantity. Its decimal
+/// point is moved in the text, so that no digit is lost or added.
 pub(super) fn in_unit_of(field: &str, text: &str) -> Option<String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')?;
     let (number, unit) = text.split_at_checked(end)?;
+    let parts = field.trim_start_matches("transfers.").split('.');
+    let is =
+        |unit: &str| parts.clone().any(|part| part == unit || part.ends_with(&format!("_{unit}")));
     let exponent = match unit {
-        "%" => -2,
-        "ms" | "B" | "bytes" | "bit/s" | "bps" | "dBm" | "dB" => 0,
-        "s" if field.ends_with("_ms") => 3,
-        "kbit/s" | "kbps" | "kB" | "KB" => 3,
-        "Mbit/s" | "Mbps" | "MB" => 6,
-        "Gbit/s" | "Gbps" | "GB" => 9,
+        "ms" if is("ms") => 0,
+        "s" if is("ms") => 3,
+        "bit/s" | "bps" if is("bps") => 0,
+        "kbit/s" | "kbps" if is("bps") => 3,
+        "Mbit/s" | "Mbps" if is("bps") => 6,
+        "Gbit/s" | "Gbps" if is("bps") => 9,
+        "B" | "bytes" if is("bytes") => 0,
+        "kB" | "KB" if is("bytes") => 3,
+        "MB" if is("bytes") => 6,
+        "GB" if is("bytes") => 9,
+        "dBm" if is("dbm") => 0,
+        "dB" if is("db") => 0,
+        "%" if !["ms", "bps", "bytes", "dbm", "db"].into_iter().any(is) => -2,
         _ => return None,
     };
     let number = number.parse::<f64>().ok()?;

@@ -361,6 +361,7 @@ fn a_number_with_a_unit_is_an_error_with_the_field_s_number() {
         ("link_demand > 29 %", "link_demand > 0.29"),
         ("page.load_ms > 3 s", "page.load_ms > 3000"),
         ("bytes > 100 kB", "bytes > 100000"),
+        ("ms.radio > 2 s", "ms.radio > 2000"),
     ] {
         let error = Budget::parse(text).unwrap_err().to_string();
         assert!(error.ends_with(&format!("did you mean `{like}`?")), "{error}");
@@ -371,6 +372,23 @@ fn a_number_with_a_unit_is_an_error_with_the_field_s_number() {
         let number = like.rsplit(' ').next().unwrap();
         assert!(error.contains(&format!("field's name: {number})")), "{error}");
     }
+}
+
+/// A suggestion would be a budget that is refused, or never exceeded.
+#[test]
+fn a_unit_of_another_quantity_suggests_no_number() {
+    for text in [
+        "link_demand > 300 ms",
+        "rate_bps < 50 %",
+        "link_demand > 5 Mbit/s",
+        "shares.radio > 300 ms",
+        "bytes > 3 s",
+    ] {
+        let error = Budget::parse(text).unwrap_err().to_string();
+        assert!(error.ends_with("; give a number in the field's unit"), "{error}");
+    }
+    let below = Budget::parse("group.rsrp_dbm.value < -96 dBm").unwrap_err().to_string();
+    assert!(below.ends_with("did you mean `group.rsrp_dbm.value < -96`?"), "{below}");
 }
 
 #[test]

@@ -50,7 +50,8 @@ pub fn run(global: &Global, args: &DiagnoseArgs) -> Result<Outcome> {
         write_document(dir, &answer)?;
     }
     let given = (&args.files, &args.analysis);
-    super::warn_of_idle_options(global, given, (answer.transfers_from, &answer.files));
+    let of = (answer.transfers_from, &*answer.files, &answer.evidence_counts);
+    super::warn_of_idle_options(global, given, of);
     if global.json {
         output::json("diagnose", &answer)?;
     } else {
@@ -145,12 +146,14 @@ fn details(answer: &Diagnosis, all: bool, zone: Zone) -> String {
         "captured" => "requests and answers of the capture",
         _ => "activity split at pauses",
     };
+    // Applications alone have no verdict on the link.
+    let with_verdict = !answer.is_of_applications_alone();
     let mut slowest: Vec<&TransferDiagnosis> = answer.transfers.iter().collect();
     let n = slowest.len();
     let listed = if all || n <= LISTED { n } else { SLOWEST };
     if listed < n {
         slowest.sort_by(|a, b| b.finding.duration_ms.total_cmp(&a.finding.duration_ms));
-        out.push_str(&summed_up(&slowest));
+        out.push_str(&summed_up(&slowest, with_verdict));
     }
     let rows = slowest.get(..listed).unwrap_or(&slowest);
     let times = Times::of(zone, rows.iter().filter_map(|t| t.finding.start_us));
@@ -160,8 +163,6 @@ fn details(answer: &Diagnosis, all: bool, zone: Zone) -> String {
     } else {
         out.push_str(&format!("\nTransfers ({}):\n", times.title(from)));
     }
-    // Applications alone have no verdict on the link.
-    let with_verdict = !answer.is_of_applications_alone();
     out.push_str(&transfers_table(rows, &times, with_verdict));
     out.push_str(&explanations(rows, (n, all), with_verdict));
     let is_shown = |clock: &&ClockReport| all || clock.corrected || clock.offset_ms.is_none();
@@ -202,24 +203,27 @@ fn read(files: &[FileReport]) -> String {
     }
 }
 
-/// A summary of transfers in one sentence.
-fn summed_up(transfers: &[&TransferDiagnosis]) -> String {
+/// A summary of transfers, with the number of each verdict.
+fn summed_up(transfers: &[&TransferDiagnosis], with_verdict: bool) -> String {
     let carried = transfers.iter().filter_map(|t| t.finding.bytes).fold(0, u64::saturating_add);
     let longest = transfers.first().map_or(0.0, |t| t.finding.duration_ms);
     let middle = transfers.get(transfers.len() / 2).map_or(0.0, |t| t.finding.duration_ms);
+    let mut out = format!(
+        "\n{} transfers, {}: median {middle:.0} ms, maximum {longest:.0} ms.",
+        transfers.len(),
+        bytes(carried)
+    );
     let mut verdicts: BTreeMap<String, usize> = BTreeMap::new();
-    for transfer in transfers {
+    for transfer in transfers.iter().filter(|_| with_verdict) {
         *verdicts.entry(verdict(transfer)).or_default() += 1;
     }
     let mut verdicts: Vec<(String, usize)> = verdicts.into_iter().collect();
     verdicts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let verdicts: Vec<String> = verdicts.iter().map(|(name, n)| format!("{n} {name}")).collect();
-    format!(
-        "\n{} transfers, {}: median {middle:.0} ms, maximum {longest:.0} ms. Verdicts: {}.\n",
-        transfers.len(),
-        bytes(carried),
-        verdicts.join(", ")
-    )
+    if with_verdict {
+        out.push_str(&format!(" Verdicts: {}.", verdicts.join(", ")));
+    }
+    out + "\n"
 }
 
 /// The suspects with a probability of one percent or more.

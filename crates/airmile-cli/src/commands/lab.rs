@@ -116,6 +116,7 @@ fn causes(run: &LabRun) -> Vec<Vec<String>> {
             format!("{with:.0}"),
             format!("{without:.0}"),
             output::or_dash(slower, |percent| match percent {
+                -0.05..0.05 => "no difference".to_owned(),
                 ..0.0 => format!("{:.1} % faster", -percent),
                 _ => format!("{percent:.1} % slower"),
             }),
@@ -247,7 +248,7 @@ pub fn text(done: &Reproduction) -> String {
         column("ratio").goes(1),
         column("n"),
         column("95 %").goes(2),
-        column("note").goes(3),
+        column("note"),
     ];
     let n_bars = bars(done).count();
     let has_bars = n_bars > 0;

@@ -29,7 +29,8 @@ pub mod shell;
 
 use crate::args::{AnalysisArgs, Evidence, FilesArgs, Global};
 use crate::output;
-use airmile::{BurstOptions, DetectOptions, FileReport, Zone};
+use airmile::model::VerdictThresholds;
+use airmile::{BurstOptions, DetectOptions, EvidenceCounts, FileReport, Zone};
 #[cfg(feature = "network")]
 use shell::hosts;
 
@@ -45,10 +46,19 @@ fn hosts() -> anyhow::Result<Option<Box<dyn airmile_lab::reproduce::Hosts>>> {
 fn warn_of_idle_options(
     global: &Global,
     (files, analysis): (&FilesArgs, &AnalysisArgs),
-    (transfers_from, read): (&str, &[FileReport]),
+    (transfers_from, read, counts): (&str, &[FileReport], &EvidenceCounts),
 ) {
     let (bursts, detect) = (BurstOptions::default(), DetectOptions::default());
-    let is_given = transfers_from == "given";
+    // Those of packets alone depend on them, too.
+    let is_given = transfers_from == "given" && !read.iter().any(FileReport::is_capture);
+    let no_radio = *counts == EvidenceCounts::default();
+    let limits = VerdictThresholds::default();
+    let of_radio = [
+        ("--evidence", analysis.evidence != Evidence::Auto),
+        ("--radio-at-least", analysis.radio_at_least != limits.radio_at_least),
+        ("--not-radio-below", analysis.not_radio_below != limits.not_radio_below),
+        ("--sim", analysis.sim.is_some()),
+    ];
     let is_paper = analysis.evidence == Evidence::Paper;
     // Tables of these hold the grants of several users.
     let has_users = read.iter().any(|f| f.kind.starts_with("sniffer") || f.kind.starts_with("gnb"));
@@ -64,6 +74,10 @@ fn warn_of_idle_options(
         thresholds.map(|(name, is_set)| (name, is_set && !is_paper, "it is for --evidence paper"));
     let idle = idle.into_iter().chain(
         of_detection.map(|(name, is_set)| (name, is_set && is_given, "the transfers are given")),
+    );
+    let idle = idle.chain(
+        of_radio
+            .map(|(name, is_set)| (name, is_set && no_radio, "no file has records of the radio")),
     );
     let rnti = ("--rnti", files.rnti.is_some() && !has_users, "no file is a sniffer's");
     for (name, _, why) in idle.chain([rnti]).filter(|(_, is_idle, _)| *is_idle) {

@@ -25,7 +25,8 @@ pub fn run(global: &Global, args: &RadioArgs) -> Result<Outcome> {
     let (report, _) = budgets.analysed(made)?;
     drop(shown);
     let given = (&args.files, &args.analysis);
-    super::warn_of_idle_options(global, given, (report.transfers_from, &report.files));
+    let of = (report.transfers_from, &*report.files, &report.evidence_counts);
+    super::warn_of_idle_options(global, given, of);
     if global.json {
         output::json("radio", &report)?;
     } else {

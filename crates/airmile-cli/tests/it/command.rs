@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 pub(crate) fn airmile(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_airmile")).args(args).stdin(Stdio::null()).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_airmile"));
+    command.args(args).stdin(Stdio::null()).env_remove("AIRMILE_TOKEN").output().unwrap()
 }
 
 pub(crate) fn status(args: &[&str]) -> i32 {

@@ -1,8 +1,10 @@
 //! Options that change nothing, and arguments that are wrong.
 
+use std::fs;
 use std::path::Path;
 
 use airmile_testing::{shared, skipped};
+use serde_json::Value;
 
 use crate::command::{airmile, document, path, sample, status, text};
 
@@ -29,6 +31,27 @@ fn an_option_that_changes_nothing_is_named() {
     }
 }
 
+/// Packets and applications alone have no radio; of packets, some sentences are of detected transfers
+/// even where transfers are given.
+#[test]
+fn an_option_of_the_radio_changes_nothing_without_one() {
+    let (_keep, run) = sample("sample-video");
+    let (capture, transfers) = (path(&run, "phone.pcapng"), path(&run, "transfers.csv"));
+    for args in [
+        ["--evidence", "paper"],
+        ["--radio-at-least", "0.5"],
+        ["--not-radio-below", "0.05"],
+        ["--sim", "1"],
+    ] {
+        let out = airmile(&[&["diagnose", &capture][..], &args].concat());
+        let says = format!("{} changes nothing: no file has records of the radio", args[0]);
+        assert!(text(&out.stderr).contains(&says), "{args:?}: {}", text(&out.stderr));
+    }
+    let args = ["diagnose", &capture, "--transfers", &transfers, "--min-bytes", "999999"];
+    let out = airmile(&args);
+    assert!(!text(&out.stderr).contains("changes nothing"), "{}", text(&out.stderr));
+}
+
 #[test]
 fn other_arguments_would_help() {
     let dir = tempfile::tempdir().unwrap();
@@ -41,6 +64,8 @@ fn other_arguments_would_help() {
         assert_eq!(out.status.code(), Some(2));
         let says = text(&out.stderr);
         assert!(says.contains("--token-file") && says.contains("AIRMILE_TOKEN"), "{says}");
+        #[cfg(target_os = "linux")]
+        assert_eq!(status(&["qcut", "run", "--up", "lo", "--metrics", "0.0.0.0:1"]), 2);
     }
     let program = env!("CARGO_BIN_EXE_airmile");
     let out = airmile(&["scrub", program, "-o", &path(dir.path(), "copy")]);
@@ -51,18 +76,21 @@ fn other_arguments_would_help() {
 #[test]
 fn a_comparison_is_limited_in_time() {
     let (_keep, run) = sample("sample-video");
-    let transfers = |args: &[&str]| {
-        let all = document("compare", &[&["compare", run.to_str().unwrap()], args].concat());
-        all["groups"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|g| g["transfers"].as_u64().unwrap())
-            .sum::<u64>()
-    };
-    let all = transfers(&[]);
-    let some = transfers(&["--to", "12"]);
-    assert!(0 < some && some < all, "{some} of {all}");
+    // A run with a modem log, and one of packets alone.
+    let capture = path(&run, "phone.pcapng");
+    for path in [run.to_str().unwrap(), &capture] {
+        let transfers = |args: &[&str]| {
+            let all = document("compare", &[&["compare", path], args].concat());
+            let groups = all["groups"].as_array().unwrap().iter();
+            groups.map(|g| g["transfers"].as_u64().unwrap()).sum::<u64>()
+        };
+        let all = transfers(&[]);
+        let some = transfers(&["--to", "12"]);
+        assert!(0 < some && some < all, "{path}: {some} of {all}");
+        let out = airmile(&["compare", path, "--from", "9000"]);
+        let says = text(&out.stderr);
+        assert!(out.status.code() == Some(3) && says.contains("from --from on"), "{says}");
+    }
     assert_eq!(status(&["compare", run.to_str().unwrap(), "--from", "5", "--to", "4"]), 2);
 }
 
@@ -76,6 +104,16 @@ fn a_log_of_requests_alone_has_no_table_of_unknown_verdicts() {
     assert!(!says.contains("adds up the time of all transfers"), "{says}");
     let says = text(&airmile(&["diagnose", run.to_str().unwrap()]).stdout);
     assert!(!says.contains("repeat it with no other"), "{says}");
+
+    let har: Value = serde_json::from_slice(&fs::read(run.join("page.har")).unwrap()).unwrap();
+    let mut long = har;
+    let entries = long["log"]["entries"].as_array_mut().unwrap();
+    let many: Vec<Value> = entries.iter().cycle().take(60).cloned().collect();
+    *entries = many;
+    let file = path(&run, "long.har");
+    fs::write(&file, long.to_string()).unwrap();
+    let says = text(&airmile(&["diagnose", &file]).stdout);
+    assert!(says.contains("60 transfers") && !says.contains("unknown"), "{says}");
 }
 
 /// Logs of years apart are one session of three files: each has its own times.

@@ -58,6 +58,7 @@ pub fn read_captures(
     let mut reports = Vec::new();
     let mut limits = LimitFilter::new(reading.limits);
     let mut views = Views::default();
+    let is_as_given = matches!(&reading.captures, Captures::Files(files) if is_as_given(files));
     match reading.captures {
         Captures::Files([path]) => {
             let begin = Beginning::of(path)?;
@@ -84,10 +85,17 @@ pub fn read_captures(
             reports.push(read_once(input, &mut limits, &mut dissector, sink)?);
         }
     }
-    note_order(&mut reports);
+    if is_as_given {
+        note_order(&mut reports);
+    }
     dissector.finish(&mut |packet| packet.map_or((), &mut *sink));
     let fragments = dissector.counts();
     Ok((reports, ReadCounts { fragments, repeated_connections: views.repeated }))
+}
+
+/// Whether files are read in the order given, as one comes only once.
+fn is_as_given(files: &[PathBuf]) -> bool {
+    files.iter().any(|path| comes_once(path))
 }
 
 /// Files in order of their first packets' times; as given where one comes only once.
@@ -95,7 +103,7 @@ fn by_time(files: &[PathBuf]) -> Result<Vec<(&Path, Beginning)>> {
     let begin = |path: &PathBuf| Beginning::of(path);
     let mut begins: Vec<(&Path, Beginning)> =
         files.iter().map(|path| Ok((path.as_path(), begin(path)?))).collect::<Result<_>>()?;
-    if !files.iter().any(|path| comes_once(path)) {
+    if !is_as_given(files) {
         begins.sort_by_key(|(_, begin)| begin.0.earliest_ns);
     }
     Ok(begins)
@@ -314,15 +322,16 @@ fn read_timed(
     });
     note_losses(&mut file, &reader, input.path())?;
     note_first(&mut file, times);
-    if file.items == 0 && file.problems.is_empty() {
-        file.warn(match times.left_out {
-            None => "no packet is in it".into(),
-            Some((first, last)) => format!(
-                "its packets are of {} to {} UTC, outside of the limits",
-                format_utc(first),
-                format_utc(last)
-            ),
-        });
+    match times.left_out {
+        Some((first, last)) if file.items == 0 => file.warn(format!(
+            "its packets are of {} to {} UTC, outside of the limits",
+            format_utc(first),
+            format_utc(last)
+        )),
+        None if file.items == 0 && file.problems.is_empty() => {
+            file.warn("no packet is in it".into())
+        }
+        _ => {}
     }
     if file.items > 0 {
         file.start_us = Some(times.earliest_ns.div_euclid(1_000));

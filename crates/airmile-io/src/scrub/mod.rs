@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use airmile_capture::application::{ApplicationFormat, HarScrubber};
 use airmile_capture::packet::scrub::CaptureScrubber;
 use airmile_decode::diag::scrub::LogScrubber;
-use airmile_model::{Problem, Problems, Severity, plain_name};
+use airmile_model::{Problem, Problems, Severity};
 use airmile_pseudonym::{Changes, Pseudonyms};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -316,7 +316,7 @@ impl Scrubber {
                         Kind::Empty => "empty".to_owned(),
                         Kind::Unknown => "of unknown format".to_owned(),
                         Kind::Foreign(foreign) => foreign.advice().to_owned(),
-                        _ => format!("a {}", plain_name(other.name())),
+                        _ => format!("of kind `{}`", other.name()),
                     }
                 );
                 Err(Error::Unusable { path: path.to_owned(), what })

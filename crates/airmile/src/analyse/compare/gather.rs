@@ -24,6 +24,7 @@ use airmile_io::FileReport;
 use airmile_io::directory::{directories_in, files_in, open_archive_to_sort};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::{Progress, comes_once};
+use airmile_io::limits::{LimitFilter, Limits};
 use airmile_io::probe_log::{ProbeLog, ProbeTransfer};
 use airmile_io::recognise::Kind;
 
@@ -62,6 +63,17 @@ pub(super) struct Run {
     pub(super) restarter: Restarter,
     /// Whether its captures are nearer to the server than to the phone; `None` if unknown.
     pub(super) nearer_server: Option<bool>,
+}
+
+impl Run {
+    /// Keeps the transfers that begin within limits on the time, of a run that begins at `start_us`.
+    fn limit(&mut self, limits: Limits, start_us: Option<i64>) {
+        let mut filter = LimitFilter::new(limits);
+        if let Some(us) = start_us {
+            filter.keeps_ns(us.saturating_mul(1_000));
+        }
+        self.transfers.retain(|one| filter.keeps_ns(one.sample.start_ns));
+    }
 }
 
 /// The files of a run by kind.
@@ -182,9 +194,12 @@ fn one_run(
         let wire = Wire::read(&files.captures, None, progress)?.0;
         run.restarter = wire.map_or(run.restarter, |wire| wire.restarter);
         run.transfers = captured.iter().flat_map(of_capture).collect();
+        let start_us = reports.iter().filter_map(|report| report.start_us).min();
+        run.limit(options.limits, start_us);
         run.files = reports.into_iter().chain(files.unread).collect();
     } else if let Some(probe) = &files.probe {
         run.transfers = probe.transfers.iter().filter_map(|one| of_probe(probe, one)).collect();
+        run.limit(options.limits, probe.transfers.iter().map(|one| one.start_us).min());
         run.files = reports.into_iter().chain(files.unread).collect();
     } else {
         let problems = files.unread.iter().flat_map(|file| &file.problems);

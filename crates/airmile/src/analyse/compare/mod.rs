@@ -210,9 +210,10 @@ pub fn compare(
     if read.iter().all(|run| run.transfers.is_empty()) && pages::compared(&read).is_empty() {
         let names: Vec<&str> = read.iter().map(|run| run.name.as_str()).collect();
         return Err(Error::NothingToAnalyse(format!(
-            "{}: no downloads of {} kB or more to compare{}",
+            "{}: no downloads of {} kB or more to compare{}{}",
             names.join(", "),
             gather::LEAST_BYTES / 1_000,
+            options.radio.limits.words(),
             if options.ports.is_empty() { "" } else { " over these ports" }
         )));
     }
