@@ -87,12 +87,23 @@ pub(super) struct GrantSummary {
 }
 
 impl GrantSummary {
-    /// Of a lone grant.
+    /// Of a lone block that is sent for the first time.
     #[inline]
-    pub(super) fn of_one(grant: &GrantLite, prb_cell: u32) -> Self {
-        let mut out = Self { prb_cell, prb: grant.prb.map(u32::from), ..Self::default() };
-        out.add(grant);
-        out
+    pub(super) fn of_lone(grant: &GrantLite, prb_cell: u32) -> Self {
+        Self {
+            at_ns: grant.at_ns,
+            prb: grant.prb.map(u32::from),
+            prb_cell,
+            tbs_bytes: grant.tbs_bytes,
+            known_padding: grant.padding_bytes.unwrap_or(0),
+            numerology: grant.numerology,
+            has_grant: true,
+            new_blocks: 1,
+            lost_blocks: (grant.failed && grant.harq_id.is_some()).into(),
+            padded_blocks: grant.padding_bytes.is_some().into(),
+            control_blocks: grant.mac_control_only.into(),
+            counted: grant.counted,
+        }
     }
 
     /// Of grants in order of cell.

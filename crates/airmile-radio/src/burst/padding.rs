@@ -31,14 +31,14 @@ pub(super) struct PaddedBlock {
 pub(super) fn fit_threshold(blocks: impl Iterator<Item = PaddedBlock>) -> Option<u32> {
     // One pass: a candidate only adds and removes whole classes.
     let mut classes = [Side::EMPTY; CANDIDATES.len() + 1];
-    for block in blocks {
+    blocks.filter(|block| block.n > 0).for_each(|block| {
         // Most blocks are full.
         let class = match block.padding_bytes {
             0 => 0,
             bytes => CANDIDATES.partition_point(|&candidate| candidate < bytes),
         };
         classes[class].add(&block);
-    }
+    });
     if classes.iter().all(|class| class.n == 0.0) {
         return None;
     }

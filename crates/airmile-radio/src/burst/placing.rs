@@ -281,12 +281,13 @@ impl RowAssembly {
                 }
             }
         }
-        let mut own_pdus = SmallVec::new();
-        match pdus {
-            [pdu] => own_pdus.push(pdu.of),
-            pdus => own_pdus.extend(pdus.iter().map(|pdu| pdu.of)),
-        }
-        let grants = GrantSummary::of_one(grant, prb_cell);
+        let own_pdus = match pdus {
+            [pdu] => SmallVec::from_buf_and_len([pdu.of; 2], 1),
+            [first, second] => SmallVec::from_buf([first.of, second.of]),
+            [] => SmallVec::new(),
+            pdus => pdus.iter().map(|pdu| pdu.of).collect(),
+        };
+        let grants = GrantSummary::of_lone(grant, prb_cell);
         self.open.push_back(OpenRow { tti, grants, has_status: false, pdus: own_pdus });
     }
 
