@@ -272,13 +272,16 @@ impl Phone {
     }
 
     /// Whether it and another user are one phone with an address of IPv4 and one of IPv6: both were captured at a
-    /// phone, as far as handshakes of TCP show it, and neither has the other's packets, translated (RFC 6877).
+    /// phone, as far as handshakes of TCP show it, and neither has the other's packets, translated (RFC 6877): the same
+    /// connections of TCP, or QUIC alone and the other has QUIC, too.
     fn is_other_family_of(&self, other: &Self) -> bool {
         let [own, others] = [self, other].map(|user| user.address().map(Address::is_v4));
         let is_at_phone = |user: &&Self| user.place == CaptureSite::Phone;
-        let may_be = |user: &Self| {
-            is_at_phone(&user) || user.connections.iter().all(|one| one.sender.is_encrypted())
-        };
+        let is_quic = |one: &PhoneConnection| one.sender.is_encrypted();
+        let is_quic_alone = |user: &Self| user.connections.iter().all(is_quic);
+        let may_be = |user: &Self| is_at_phone(&user) || is_quic_alone(user);
+        let has_quic = [self, other].into_iter().all(|user| user.connections.iter().any(is_quic));
+        let may_be_copies = has_quic && [self, other].into_iter().any(is_quic_alone);
         let isns = |user: &Self| {
             let of = user.connections.iter().map(|one| one.client_isn.zip(one.server_isn));
             of.flatten().collect::<BTreeSet<_>>()
@@ -286,6 +289,7 @@ impl Phone {
         own.zip(others).is_some_and(|(own, others)| own != others)
             && [self, other].iter().any(is_at_phone)
             && [self, other].into_iter().all(may_be)
+            && !may_be_copies
             && isns(self).is_disjoint(&isns(other))
     }
 

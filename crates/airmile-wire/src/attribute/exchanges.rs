@@ -28,7 +28,7 @@ const AT_ONCE_NS: i64 = 200_000_000;
 const HANDSHAKE_THINK_NS: i64 = 10_000_000_000;
 const TIMERS_NS: i64 = 3_000_000_000;
 /// After a segment that is a full one, or several that were merged (GRO), more of the answer follows. Segments of this
-/// size and more are full if all are as large (chosen here).
+/// size and more are full if two that adjoin are as large (chosen here).
 const FULL_BYTES: u64 = 1_000;
 /// Requests of a set-up, at once behind each other: that of a document, and that of its parts (chosen here).
 const MOST_REQUESTS: u8 = 2;
@@ -137,8 +137,11 @@ pub struct Exchanges {
     shakes: bool,
     /// Requests so far, each after an answer.
     asked: u8,
-    /// The server's largest segment, and whether its last one was full and no message followed a silence after it.
-    largest: u64,
+    /// The server's last packet of `FULL_BYTES` and more, and the size of its full segments, by two that adjoin; 0 if
+    /// unknown.
+    last_bytes: u64,
+    segment_bytes: u64,
+    /// The server's last segment was full, and no message followed a silence after it.
     full: bool,
     done: Vec<Exchange>,
 }
@@ -192,8 +195,7 @@ impl Exchanges {
         if up {
             self.asked = self.asked.saturating_add((asks && !shakes && is_next).into());
         } else {
-            self.largest = self.largest.max(packet.new_bytes);
-            self.full = common_divisor(self.largest, packet.new_bytes) >= FULL_BYTES;
+            self.full = self.is_full(packet.new_bytes);
         }
         // A request while an answer comes parts nothing.
         if let [.., before, last] = self.done.as_mut_slice()
@@ -215,6 +217,19 @@ impl Exchanges {
             };
             one.bytes[usize::from(up)] += packet.new_bytes;
         }
+    }
+
+    /// Whether a packet of the server is of full segments. A merged one may end with a segment that is not: it does not
+    /// change their size.
+    fn is_full(&mut self, bytes: u64) -> bool {
+        let by_last = common_divisor(self.last_bytes, bytes);
+        if bytes >= FULL_BYTES {
+            self.last_bytes = bytes;
+        }
+        if self.segment_bytes == 0 || (FULL_BYTES..self.segment_bytes).contains(&by_last) {
+            self.segment_bytes = if by_last < FULL_BYTES { 0 } else { by_last };
+        }
+        common_divisor(self.segment_bytes, bytes) >= FULL_BYTES
     }
 
     /// Begins an exchange. Those before it are one if they are of the same transfer.

@@ -204,6 +204,10 @@ fn an_outage_parts_no_answer_of_full_segments() {
         (vec![8_400, 4_200], true),
         (vec![8_400, 2_800, 1_400], true),
         (vec![300, 7_000, 5_600], true),
+        // One of the merged ones ends with less than a segment.
+        (vec![8_400, 7_900, 5_600, 4_200], true),
+        (vec![1_400, 1_400, 7_900, 5_600], true),
+        (vec![1_400, 1_400, 5_600, 1_050], false),
         (vec![8_400, 4_000], false),
         (vec![5_600, 4_200, 900], false),
     ] {

@@ -54,8 +54,8 @@ fn a_capture_of_a_part_holds_a_part_of_the_bytes() {
     assert_eq!(wire.holds(&finding), 1.3);
 }
 
-/// What the phone sent counts, over TCP or QUIC; of a log's bytes also what acknowledges the other direction. With
-/// addresses of two families the other one's is unknown.
+/// What the phone sent counts, over TCP or QUIC; of a log's bytes also what acknowledges the other direction. Of
+/// another user it is unknown.
 #[test]
 fn an_upload_is_held_over_any_transport() {
     let finding = crate::analyse::causes::example_finding();
