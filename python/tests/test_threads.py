@@ -8,6 +8,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 import airmile as am
 
 READ_FROM_A_PIPE = """
@@ -24,6 +26,37 @@ thread.join()
 alone = am.radio(log)
 print("same" if len(read[0].bursts) == len(alone.bursts) > 0 else "other")
 """
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import airmile as am
+
+function, pipe = sys.argv[1:]
+ended = threading.Event()
+
+def interrupt():
+    with open(pipe, "wb"):  # once it is read
+        os.kill(os.getpid(), signal.SIGINT)
+        ended.wait()
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    getattr(am, function)(pipe)
+except KeyboardInterrupt:
+    print("interrupted")
+ended.set()
+"""
+
+
+@pytest.mark.parametrize("function", ["inspect", "radio", "decode", "diagnose", "packets"])
+def test_an_interrupt_ends_a_call(function: str, tmp_path: Path) -> None:
+    # No bytes come, so that nothing else ends it.
+    pipe = tmp_path / "log.qmdl"
+    os.mkfifo(pipe)
+    ask = [sys.executable, "-c", INTERRUPTED, function, str(pipe)]
+    done = subprocess.run(ask, timeout=120, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["interrupted"]
 
 
 def test_threads_give_the_same_answers(run: am.LabRun, download: am.LabRun) -> None:

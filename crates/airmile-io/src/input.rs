@@ -50,11 +50,23 @@ pub struct Input {
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<AtomicU64>);
 
+/// The bit of a count whose inputs end now.
+const ENDED: u64 = 1 << 63;
+
 impl Progress {
     /// Bytes read so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) & !ENDED
+    }
+
+    /// Ends the inputs here, since nobody waits for the result any more.
+    pub fn end(&self) {
+        self.0.fetch_or(ENDED, Ordering::Relaxed);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & ENDED != 0
     }
 
     /// Adds bytes read.
@@ -70,6 +82,9 @@ struct Counted<R> {
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.consumed.has_ended() {
+            return Ok(0);
+        }
         let n = self.inner.read(buf)?;
         self.consumed.add(n as u64);
         Ok(n)
@@ -336,6 +351,16 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn an_input_ends_when_asked() {
+        let progress = Progress::default();
+        let mut input = Counted { inner: &[7; 10][..], consumed: progress.clone() };
+        let mut part = [0; 4];
+        assert_eq!(input.read(&mut part).unwrap(), 4);
+        progress.end();
+        assert_eq!((input.read(&mut part).unwrap(), progress.bytes()), (0, 4));
+    }
 
     fn text_of(bytes: Vec<u8>) -> (String, Compression) {
         let reader = io::Cursor::new(bytes);

@@ -2,12 +2,15 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use airmile::{Error, Exports, FlowName, Progress, ScrubOptions, Subject};
 use airmile_lab::LabOptions;
 use airmile_lab::reproduce::{
     Follower, Reproduction, RunCount, experiments, prepare, reproduce, write_files,
 };
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use crate::ask::{self, Analysis, Decode, Files};
@@ -18,32 +21,60 @@ use crate::report::{
 use crate::scale;
 use crate::table::{TIMES, Table};
 
+/// How often Ctrl-C is looked for (chosen here: not noticed by a person).
+const SIGNALS_EVERY: Duration = Duration::from_millis(100);
+/// As the main thread's.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Reads in a thread of its own, so that Ctrl-C ends the call; the thread's inputs end then.
+fn read<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&Progress) -> airmile::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let progress = Progress::default();
+    let (send, mut receive) = mpsc::sync_channel(1);
+    let of_work = progress.clone();
+    let started = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
+        // Nobody waits any more after Ctrl-C.
+        let _ = send.send(work(&of_work));
+    });
+    let thread = started.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+    loop {
+        let waited = py.detach(move || (receive.recv_timeout(SIGNALS_EVERY), receive));
+        receive = waited.1;
+        match waited.0 {
+            Ok(done) => return done.map_err(to_py),
+            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| progress.end())?,
+            Err(RecvTimeoutError::Disconnected) => match thread.join() {
+                Ok(()) => return Err(PyRuntimeError::new_err("the analysis has no result")),
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+        }
+    }
+}
+
 #[pyfunction]
 fn inspect(py: Python<'_>, ask: Files) -> PyResult<Inspect> {
     let (inputs, limits) = ask.inputs()?;
-    let answer = py.detach(|| airmile::inspect(&inputs, limits, &Progress::default()));
-    answer.map(Inspect).map_err(to_py)
+    read(py, move |progress| airmile::inspect(&inputs, limits, progress)).map(Inspect)
 }
 
 #[pyfunction]
 fn radio(py: Python<'_>, ask: Analysis) -> PyResult<Radio> {
     let (inputs, options) = ask.options()?;
-    let answer = py.detach(|| airmile::radio(&inputs, &options, &Progress::default()));
-    answer.map(Radio).map_err(to_py)
+    read(py, move |progress| airmile::radio(&inputs, &options, progress)).map(Radio)
 }
 
 #[pyfunction]
 fn diagnose(py: Python<'_>, ask: Analysis) -> PyResult<Diagnose> {
     let (inputs, options) = ask.options()?;
-    let answer = py.detach(|| airmile::diagnose(&inputs, &options, &Progress::default()));
-    answer.map(Diagnose).map_err(to_py)
+    read(py, move |progress| airmile::diagnose(&inputs, &options, progress)).map(Diagnose)
 }
 
 #[pyfunction]
 fn compare(py: Python<'_>, ask: ask::Compare) -> PyResult<Compare> {
     let (runs, options) = ask.options()?;
-    let answer = py.detach(|| airmile::compare(&runs, &options, &Progress::default()));
-    answer.map(Compare).map_err(to_py)
+    read(py, move |progress| airmile::compare(&runs, &options, progress)).map(Compare)
 }
 
 #[pyfunction]
@@ -79,8 +110,8 @@ fn export(
 #[pyfunction]
 fn decode(py: Python<'_>, ask: Decode) -> PyResult<(Vec<Table>, String)> {
     let (inputs, options) = ask.options()?;
-    let answer = py.detach(|| airmile::decode_tables(&inputs, &options, &Progress::default()));
-    let (loaded, tables) = answer.map_err(to_py)?;
+    let (loaded, tables) =
+        read(py, move |progress| airmile::decode_tables(&inputs, &options, progress))?;
     let files = serde_json::json!({ "damaged": loaded.damaged(), "files": loaded.files });
     let tables = tables.into_iter().map(Table::new).collect::<PyResult<_>>()?;
     Ok((tables, json(py, "decode", &files)?))
@@ -90,8 +121,9 @@ fn decode(py: Python<'_>, ask: Decode) -> PyResult<(Vec<Table>, String)> {
 #[pyfunction]
 fn packets(py: Python<'_>, ask: ask::Packets) -> PyResult<Packets> {
     let (files, options) = ask.options()?;
-    let answer = py.detach(|| airmile::packet_tables(&files, &options, &Progress::default()));
-    answer.map(|(report, tables)| Packets { report, tables }).map_err(to_py)
+    let (report, tables) =
+        read(py, move |progress| airmile::packet_tables(&files, &options, progress))?;
+    Ok(Packets { report, tables })
 }
 
 /// Writes the study's page, with these flows as graphs.
