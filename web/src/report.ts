@@ -43,7 +43,7 @@ async function build(): Promise<void> {
   for (const name of Object.keys(head.arrays)) document.getElementById(`array-${name}`)?.remove();
   const series = new Series(head, arrays);
   const timeline = timelineSection(answer, series);
-  const transfers = transfersSection(answer, head.savings, (transfer, from, to) =>
+  const transfers = transfersSection(answer, head, (transfer, from, to) =>
     timeline.locate(transfer.dir, series.offset(from), series.offset(to)),
   );
   const dir = answer.session.dir ?? (series.has("dl") ? "dl" : "ul");

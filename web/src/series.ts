@@ -3,6 +3,7 @@
 import type { Direction } from "./generated/diagnose";
 import { type Arrays, type SeriesHead } from "./data/decode";
 import { elapsed } from "./format";
+import { Causes } from "./data/causes";
 import { Envelope } from "./data/envelope";
 import { Marks } from "./data/marks";
 import { Pyramid } from "./data/pyramid";
@@ -42,6 +43,7 @@ export class Series {
   /** In ms. */
   readonly buffer: Envelope;
   readonly marks: Marks;
+  readonly causes: Causes;
 
   constructor(
     readonly head: SeriesHead,
@@ -93,6 +95,8 @@ export class Series {
       arrays.u32("mark.to"),
       arrays.u32("mark.value"),
     );
+    const spans = new Spans(arrays.u32("cause.start"), arrays.u32("cause.end"));
+    this.causes = new Causes(head.causes ?? [], arrays.u8("cause.code"), spans);
   }
 
   /** Whether a direction has data. */

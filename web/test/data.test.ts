@@ -28,6 +28,8 @@ function head(arrays: SeriesHead["arrays"]): SeriesHead {
     marks: [],
     more_marks: 0,
     savings: [],
+    causes: [],
+    frames: [],
     directions: {},
     arrays,
   };

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Arrays, type SeriesHead } from "../src/data/decode";
 import { hasShares, meanShare, Pyramid } from "../src/data/pyramid";
+import { Causes } from "../src/data/causes";
+import { Spans } from "../src/data/spans";
 import { Series } from "../src/series";
 import { inFull, setZone, tickTime, timesOf } from "../src/zone";
 
@@ -15,7 +17,9 @@ const HEAD: SeriesHead = {
     capture: null,
     marks: [],
     more_marks: 0,
-    savings: [],
+  savings: [],
+  causes: [],
+  frames: [],
   directions: {},
   arrays: {},
 };
@@ -77,6 +81,20 @@ describe("the mean share", () => {
   it("counts idle TTIs as zero", () => {
     expect(mean(Array.from({ length: 32 }, () => 251))).toBe(0.5);
     expect(mean([])).toBe(0);
+  });
+});
+
+describe("causes", () => {
+  const spans = new Spans(Uint32Array.of(0, 100, 300), Uint32Array.of(100, 200, 400));
+  const causes = new Causes(["radio", "wireline", "unknown"], Uint8Array.of(0, 1, 0), spans);
+
+  it("have shares of a range", () => {
+    expect(causes.within(50, 350)).toEqual([["radio", 100], ["wireline", 100]]);
+    expect(causes.within(200, 300)).toEqual([]);
+  });
+
+  it("are none outside of transfers", () => {
+    expect([0, 199, 200, 399, 400].map((t) => causes.at(t))).toEqual(["radio", "wireline", null, "radio", null]);
   });
 });
 

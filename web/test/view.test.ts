@@ -93,7 +93,7 @@ describe("transfers", () => {
   it("are explained from the slowest on, with their own saving", () => {
     const of = (id: string, duration_ms: number, bytes: number): TransferDiagnosis =>
       ({ id, duration_ms, bytes }) as TransferDiagnosis;
-    const order = slowestFirst([of("large", 900, 9e6), of("slow", 4000, 1e5)], ["a", "b"]);
+    const order = slowestFirst([of("large", 900, 9e6), of("slow", 4000, 1e5)], { savings: ["a", "b"], frames: [] });
     expect(order.map(({ transfer, saving }) => [transfer.id, saving])).toEqual([
       ["slow", "b"],
       ["large", "a"],

@@ -20,6 +20,10 @@ export interface SeriesHead {
   capture: string | null;
   /** Names of applications' marks, by code. */
   marks: string[];
+  /** Names of causes, by code. */
+  causes: string[];
+  /** For each transfer and each of its pieces of evidence, the capture's first and last frame, as Wireshark numbers them. */
+  frames: ([number, number] | null)[][];
   /** Number of marks that are not in the page. */
   more_marks: number;
   /** What each transfer would have taken without its cause, as a sentence. */

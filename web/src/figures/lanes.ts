@@ -56,6 +56,45 @@ function scheduledInBursts(series: Series, dir: Direction, from: number, to: num
   return ttis > 0 ? Math.min(1, busy / ttis) : 0;
 }
 
+/** Draws the causes as columns of a pixel, divided by their shares. */
+export function causeLane(box: HTMLElement, series: Series, view: View): void {
+  const canvas = document.createElement("canvas");
+  canvas.setAttribute("aria-hidden", "true");
+  box.append(canvas);
+  const draw = (): void => {
+    const width = box.clientWidth;
+    const context = sharpCanvas(canvas, width, ROW + 2);
+    if (!context) return;
+    context.font = FONT;
+    context.textBaseline = "middle";
+    label(context, "cause", 0);
+    const { from, to } = view.range;
+    const scale = (width - GUTTER - MARGIN) / (to - from);
+    context.fillStyle = colour("empty");
+    context.fillRect(GUTTER, (ROW - BAR) / 2, width - GUTTER - MARGIN, BAR);
+    for (let x = GUTTER; x < width - MARGIN; x++) {
+      const start = from + (x - GUTTER) / scale;
+      let bottom = (ROW + BAR) / 2;
+      for (const [cause, ttis] of series.causes.within(start, start + 1 / scale)) {
+        const tall = ttis * scale * BAR;
+        bottom -= tall;
+        context.fillStyle = colour(causeColour(cause));
+        context.fillRect(x, bottom, 1, tall);
+      }
+    }
+  };
+  view.onChange(draw);
+  onTheme(draw);
+  new ResizeObserver(draw).observe(box);
+  draw();
+}
+
+function causeColour(cause: string): string {
+  if (cause === "radio") return "burst";
+  if (cause === "unknown") return cause;
+  return cause.startsWith("loss_recovery") ? "cause-loss" : `cause-${cause}`;
+}
+
 export function lanes(
   box: HTMLElement,
   document: DiagnoseDocument,

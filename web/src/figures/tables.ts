@@ -19,10 +19,12 @@ interface TableOptions {
   rows: number;
   row: (i: number) => (string | Node)[];
   caption: string;
+  /** What times are in; empty without any. */
+  times?: string;
 }
 
 /** A table in pages; rows are created when they are shown. */
-export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLElement {
+export function pagedTable({ columns, rows, row, caption, times }: TableOptions): HTMLElement {
   const body = h("tbody");
   const head = h("tr");
   for (const column of columns) {
@@ -34,7 +36,7 @@ export function pagedTable({ columns, rows, row, caption }: TableOptions): HTMLE
     { class: "scroller", tabindex: 0, role: "region", "aria-label": `Table: ${caption}` },
     table,
   );
-  const box = h("div", {}, scroller);
+  const box = h("div", {}, times ? h("p", { class: "note" }, `Times: ${times}`) : null, scroller);
   const pages = Math.max(1, Math.ceil(rows / PAGE_ROWS));
   let page = 0;
   const where = h("span", { role: "status" });
@@ -75,9 +77,6 @@ function folded(id: string, title: string, open: boolean, ...children: Node[]): 
   return h("details", { id, open }, h("summary", {}, title), ...children);
 }
 
-const captioned = (name: string, times: string): string =>
-  times === "" ? name : `${name} (times: ${times})`;
-
 export function transfersTable(document: DiagnoseDocument): HTMLElement {
   const columns = [
     { name: "id", text: true },
@@ -99,7 +98,7 @@ export function transfersTable(document: DiagnoseDocument): HTMLElement {
   const hasValues = columns.map((_, at) => rows.some((cells) => cells[at] !== DASH));
   const row = (i: number): string[] => (rows[i] ?? []).filter((_, at) => hasValues[at]);
   const kept = columns.filter((_, at) => hasValues[at]);
-  return pagedTable({ columns: kept, rows: rows.length, row, caption: captioned("Transfers", times.title) });
+  return pagedTable({ columns: kept, rows: rows.length, row, caption: "Transfers", times: times.title });
 }
 
 function burstsTable(
@@ -142,8 +141,8 @@ function burstsTable(
   };
   const ends = [spans.start[0], spans.start[spans.count - 1]].map((at) => series.clock(at ?? 0));
   const times = timesOf(ends.flatMap((us) => us ?? []));
-  const caption = captioned(`Bursts, ${dir === "dl" ? "downlink" : "uplink"}`, times.title);
-  return pagedTable({ columns, rows: spans.count, row, caption });
+  const caption = `Bursts, ${dir === "dl" ? "downlink" : "uplink"}`;
+  return pagedTable({ columns, rows: spans.count, row, caption, times: times.title });
 }
 
 function filesTables(document: DiagnoseDocument): HTMLElement[] {

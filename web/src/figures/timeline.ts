@@ -9,8 +9,9 @@ import { isAll, opening, type Range, View } from "../view";
 import { date, inFull, tickTime, zoneName } from "../zone";
 import { allocationPanel, allocationTitle } from "./allocation";
 import { HELP, interact, zoomButtons } from "./interact";
-import { lanes } from "./lanes";
+import { causeLane, lanes } from "./lanes";
 import { linePanel } from "./line_panel";
+import { causeWords } from "./transfers";
 import { senderLegend, senderPanels, senderReadout, senderSummary } from "./sender_panels";
 
 export interface Timeline {
@@ -71,6 +72,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     "Timeline",
     controls,
     directions.length > 0 && legend(series),
+    causeLegend(document, series, full),
     senderLegend(series),
     plots,
     hover,
@@ -97,6 +99,7 @@ export function timelineSection(document: DiagnoseDocument, series: Series): Tim
     }
     const queue = directions.length > 0 ? "Transfers and the state of the queue" : "Transfers";
     lanes(panel(queue), document, series, view);
+    if (series.causes.spans.count > 0) causeLane(panel("What limited the transfers"), series, view);
     senderPanels(panel, series, view, select);
     if (series.load.at.length > 0) {
       const show = (v: number): string => `${Math.round(v * 100)} %`;
@@ -182,6 +185,17 @@ function legend(series: Series): HTMLElement {
   return list;
 }
 
+function causeLegend(document: DiagnoseDocument, { causes }: Series, { from, to }: Range): HTMLElement | null {
+  const items = causes.within(from, to).map(([cause]) =>
+    h("li", {}, h("span", { class: `swatch cause-${cause}` }), causeName(document, cause)),
+  );
+  return items.length > 0 ? h("ul", { class: "legend" }, ...items) : null;
+}
+
+/** The cause in words: whether the radio was logged is the same for all transfers. */
+const causeName = ({ transfers }: DiagnoseDocument, cause: string): string =>
+  causeWords(cause, transfers[0] ?? { suspects: [] });
+
 /** Summary of the visible range, in words. */
 function summary(
   document: DiagnoseDocument,
@@ -221,6 +235,10 @@ function summary(
   else parts.push("its share of the cell's PRBs is unknown");
   const load = meanLoad(series, from, to);
   if (load) parts.push(`cell load ${percent(load.cell)} (this phone ${percent(load.own)})`);
+  const causes = series.causes.within(from, to).sort(([, a], [, b]) => b - a);
+  const ttis = causes.reduce((sum, [, n]) => sum + n, 0);
+  const most = causes.slice(0, 3).map(([cause, n]) => `${causeName(document, cause)} ${percent(n / ttis)}`);
+  if (most.length > 0) parts.push(`of the transfers' time: ${most.join(", ")}`);
   parts.push(...senderSummary(series, from, to));
   if (inside.length > 0) {
     const ids = inside.slice(0, 4).map((t) => t.id);
@@ -259,6 +277,8 @@ function readout(
   ];
   if (clock !== null) parts.push(inFull(clock));
   if (radio) parts.push(...radioReadout(series, dir, tti));
+  const cause = series.causes.at(tti);
+  if (cause !== null) parts.push(`cause: ${causeName(document, cause)}`);
   parts.push(...senderReadout(series, tti));
   const first = tti + series.head.first_tti;
   const inside = document.transfers.filter((t) => t.start_tti <= first && first < t.end_tti);

@@ -1,6 +1,7 @@
 /** Transfers: verdict, shares of time, evidence with links to its place. */
 
 import type { DiagnoseDocument, EvidenceItem, TransferDiagnosis } from "../generated/diagnose";
+import type { SeriesHead } from "../data/decode";
 import { h, prose, section } from "../dom";
 import { bitrate, bytes, confidence, DASH, duration, orDash, percent, unbroken, words } from "../format";
 import { inFull } from "../zone";
@@ -13,14 +14,14 @@ const MORE = 20;
 
 export type Locate = (transfer: TransferDiagnosis, fromTti: number, toTti: number) => void;
 
-/** `savings` are the page's sentences, one for each transfer in the order of the document. */
-export function transfersSection(document: DiagnoseDocument, savings: (string | null)[], locate: Locate): HTMLElement {
-  const order = slowestFirst(document.transfers, savings);
+/** `head` has a saving and frames for each transfer in the order of the document. */
+export function transfersSection(document: DiagnoseDocument, head: SeriesHead, locate: Locate): HTMLElement {
+  const order = slowestFirst(document.transfers, head);
   const list = h("div", { class: "cards" });
   let shown = 0;
   const more = h("button", { type: "button", class: "more" });
   const show = (n: number): void => {
-    for (const one of order.slice(shown, shown + n)) list.append(card(one.transfer, one.saving, locate));
+    for (const one of order.slice(shown, shown + n)) list.append(card(one, locate));
     shown = Math.min(order.length, shown + n);
     const rest = order.length - shown;
     more.hidden = rest === 0;
@@ -29,24 +30,32 @@ export function transfersSection(document: DiagnoseDocument, savings: (string | 
   more.addEventListener("click", () => show(MORE));
   show(matchMedia("(max-width: 560px)").matches ? EXPLAINED_NARROW : EXPLAINED);
   if (order.length === 0) list.append(h("p", {}, "No transfer was found."));
-  const note =
-    order.length > 1
-      ? h("p", { class: "note" }, "Slowest first. Evidence links show their place on the timeline.")
-      : h("p", { class: "note" }, "Evidence links show their place on the timeline.");
-  return section("transfers", "Transfers", note, list, more);
+  const notes = ["Evidence links show their place on the timeline."];
+  if (order.length > 1) notes.unshift("Slowest first.");
+  if (order.some((one) => one.frames.some((frames) => frames !== null))) {
+    const name = head.capture?.split(/[/\\]/).at(-1) ?? "";
+    notes.push(`Frames are those of ${name} in that time, by the numbers of Wireshark.`);
+  }
+  return section("transfers", "Transfers", h("p", { class: "note" }, notes.join(" ")), list, more);
+}
+
+interface Explained {
+  transfer: TransferDiagnosis;
+  saving: string | null | undefined;
+  frames: ([number, number] | null)[];
 }
 
 /** Transfers with their savings, those that took longest first: the order of the command's summary. */
 export function slowestFirst(
   transfers: TransferDiagnosis[],
-  savings: (string | null)[],
-): { transfer: TransferDiagnosis; saving: string | null | undefined }[] {
+  { savings, frames }: Pick<SeriesHead, "savings" | "frames">,
+): Explained[] {
   return transfers
-    .map((transfer, i) => ({ transfer, saving: savings[i] }))
+    .map((transfer, i) => ({ transfer, saving: savings[i], frames: frames?.[i] ?? [] }))
     .sort((a, b) => b.transfer.duration_ms - a.transfer.duration_ms);
 }
 
-function card(transfer: TransferDiagnosis, saving: string | null | undefined, locate: Locate): HTMLElement {
+function card({ transfer, saving, frames }: Explained, locate: Locate): HTMLElement {
   const facts: string[] = [];
   if (typeof transfer.start_us === "number") facts.push(`from ${inFull(transfer.start_us)}`);
   facts.push(duration(transfer.duration_ms));
@@ -54,7 +63,11 @@ function card(transfer: TransferDiagnosis, saving: string | null | undefined, lo
   facts.push(transfer.dir === "dl" ? "downlink" : "uplink");
   if (transfer.overlapped) facts.push("overlaps another transfer");
   const evidence = h("ul", { class: "evidence" });
-  for (const item of transfer.evidence) evidence.append(h("li", {}, link(item, transfer, locate)));
+  // Evidence of the whole transfer has its frames.
+  const isWhole = (one: EvidenceItem): boolean => one.from_tti === transfer.start_tti && one.to_tti === transfer.end_tti;
+  transfer.evidence.forEach((item, i) => {
+    evidence.append(h("li", {}, link(item, transfer, locate), isWhole(item) ? null : framesOf(frames[i])));
+  });
   if (saving) evidence.append(h("li", {}, unbroken(saving)));
   const title = h("h3", {}, transfer.id, " ", badge(transfer.verdict));
   if (transfer.verdict !== "unknown") {
@@ -65,11 +78,20 @@ function card(transfer: TransferDiagnosis, saving: string | null | undefined, lo
     { class: `card ${family(transfer.verdict)}` },
     title,
     transfer.name && transfer.name !== transfer.id && h("p", { class: "page-url" }, transfer.name),
-    h("p", { class: "note" }, place(facts.join(" · "), transfer, locate, transfer.start_tti, transfer.end_tti)),
+    h("p", { class: "note" }, place(facts.join(" · "), transfer, locate, transfer.start_tti, transfer.end_tti), framesOf(frames[transfer.evidence.findIndex(isWhole)])),
     sharesBar(transfer, locate),
     evidence,
     h("p", { class: "next" }, h("strong", {}, "Next: "), ...prose(transfer.next_step)),
   );
+}
+
+/** The frames of a piece of evidence, with Wireshark's display filter for them. */
+function framesOf(frames: [number, number] | null | undefined): HTMLElement | null {
+  if (!frames) return null;
+  const [first, last] = frames;
+  const filter = `frame.number >= ${first} && frame.number <= ${last}`;
+  const text = first === last ? `frame ${first}` : `frames ${first} to ${last}`;
+  return h("span", { class: "note", title: filter }, ` (${text})`);
 }
 
 const link = (item: EvidenceItem, transfer: TransferDiagnosis, locate: Locate): HTMLElement =>
@@ -108,7 +130,7 @@ const CAUSE_WORDS: Record<string, string> = {
 };
 
 /** A cause in words. The time that packets alone do not assign is not unknown: data was on its way. */
-export function causeWords(cause: string, transfer: TransferDiagnosis): string {
+export function causeWords(cause: string, transfer: Pick<TransferDiagnosis, "suspects">): string {
   if (cause === "unknown" && transfer.suspects.length > 0) return "in the network: packets alone do not show in which queue";
   return CAUSE_WORDS[cause] ?? words(cause);
 }

@@ -1,5 +1,6 @@
 //! Reads packet captures in order of time: several files as one sequence, or a stream.
 
+mod frames;
 mod order;
 mod source;
 mod ticks;
@@ -20,6 +21,7 @@ use crate::input::{Input, Progress, comes_once};
 use crate::limits::{LimitFilter, format_utc};
 use crate::recognise::Kind;
 
+pub use frames::frame_numbers;
 use order::InOrder;
 pub use source::{CaptureReading, CaptureStream, Captures};
 pub use ticks::SLOT_NS;

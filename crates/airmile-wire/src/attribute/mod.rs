@@ -49,8 +49,8 @@ pub use requests::{PayloadBegin, payload_begin};
 pub use sender_model::{LostSegment, Reason, SenderModel, WaitSpan};
 pub use share_interval::session_share_interval;
 pub use split::{
-    Attribution, HiddenQueue, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence, RadioSpan,
-    SILENCE_NS, Shares,
+    Attribution, CauseSpan, HiddenQueue, INITIAL_WINDOW_BYTES, RELEASE_NS, RadioEvidence,
+    RadioSpan, SILENCE_NS, Shares,
 };
 pub use timeline::{ByteBins, PhoneWait, WaitTimeline};
 pub use uplink_delay::UplinkDelay;

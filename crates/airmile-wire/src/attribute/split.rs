@@ -21,7 +21,7 @@ mod shares;
 pub use held::SILENCE_NS;
 pub use locate::HiddenQueue;
 pub use radio::{RELEASE_NS, RadioEvidence, RadioSpan};
-pub use shares::{INITIAL_WINDOW_BYTES, Shares};
+pub use shares::{CauseSpan, INITIAL_WINDOW_BYTES, Shares};
 
 /// A loss on the radio shows at the phone up to this much later, when the following
 /// packets are delivered: the maximum t-Reordering (TS 36.331, 6.3.2) and HARQ.
@@ -278,7 +278,7 @@ impl TransferSplit<'_> {
             let (start, end) = (span.from_ns.max(at), span.to_ns.min(to_ns));
             self.rest(at, start, reason);
             if span.queued {
-                self.shares.radio_ns += end - start;
+                self.shares.add_radio(start, end);
             } else {
                 self.shares.add(Cause::Unknown, reason, start, end);
             }

@@ -12,8 +12,10 @@ use airmile_wire::tcp::{
 };
 
 use super::application::before_first_byte_ns;
+use super::cause_marks::{CauseMark, cause_marks};
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
+use super::frames::{FrameSpan, ahead_ns, frames};
 use super::logged::{Logged, end_ms, is_logged};
 use super::radio::RadioAnalysis;
 use airmile_io::capture::read_capture;
@@ -108,6 +110,11 @@ pub struct Lanes {
     pub marks: Vec<Mark>,
     /// Further marks that were dropped.
     pub more_marks: u64,
+    /// What limited the phone, in order: of transfers at the same time, the one that began first.
+    pub causes: Vec<CauseMark>,
+    /// For each transfer and each of its pieces of evidence, the numbers of the capture's first and last
+    /// frame in that time.
+    pub(crate) frames: Vec<Vec<FrameSpan>>,
 }
 
 impl Lanes {
@@ -134,7 +141,9 @@ impl Lanes {
             lanes.cwnd_bytes = wire.cwnd.points;
             lanes.rwnd_bytes = wire.rwnd.points;
             lanes.rtt_us = wire.rtt.points;
+            lanes.frames = frames(Path::new(name), diagnosis, (&axis, clock), progress)?;
         }
+        lanes.causes = cause_marks(diagnosis, &axis);
         lanes.add_applications(answer, &axis);
         Ok(lanes)
     }
@@ -451,11 +460,7 @@ impl<'a> WireLanes<'a> {
 
     /// The TTI on the axis.
     fn tti(&self, ns: i64) -> Option<TtiIndex> {
-        let Some(clock) = self.clock else { return self.axis.tti_at(ns) };
-        let middle_ns = clock.at_us.unwrap_or(0).saturating_mul(1_000);
-        let gained = ns.saturating_sub(middle_ns) as f64 * clock.drift_ppm.unwrap_or(0.0) * 1e-6;
-        let ahead = clock.offset_ms.unwrap_or(0.0) * 1e6 + gained;
-        self.axis.tti_at(ns.saturating_sub(ahead.round() as i64))
+        self.axis.tti_at(ns.saturating_sub(ahead_ns(self.clock, ns)))
     }
 }
 

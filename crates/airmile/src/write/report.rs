@@ -7,7 +7,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use airmile_model::{Bound, Burst, Direction, confidence_percent};
+use airmile_model::{Bound, Burst, Cause, Direction, Verdict, confidence_percent};
 use serde_json::{Map, Value, json};
 
 use crate::analyse::diagnose::{Diagnosis, TransferDiagnosis};
@@ -93,6 +93,8 @@ fn series_head(report: &Report, arrays: &mut Arrays) -> Value {
         "capture": report.lanes.capture,
         "marks": MarkKind::ALL.map(MarkKind::as_str),
         "more_marks": report.lanes.more_marks,
+        "causes": cause_names().collect::<Vec<_>>(),
+        "frames": report.lanes.frames,
         "savings": report.diagnosis.transfers.iter().map(TransferDiagnosis::saving).collect::<Vec<_>>(),
         "first_tti": axis.first,
         "n_tti": axis.n_tti,
@@ -125,6 +127,18 @@ fn lanes(lanes: &Lanes, axis: &TimeAxis, arrays: &mut Arrays) {
     arrays.u32("mark.from", marks.iter().map(|mark| axis.offset(mark.from_tti)));
     arrays.u32("mark.to", marks.iter().map(|mark| axis.offset(mark.to_tti)));
     arrays.u32("mark.value", marks.iter().map(|mark| mark.value));
+    let causes = &lanes.causes;
+    let name = |cause: Option<Cause>| cause.map_or(Verdict::Radio.as_str(), Cause::as_str);
+    let code = |cause| cause_names().position(|each| each == name(cause)).unwrap_or_default() as u8;
+    arrays.u8("cause.code", causes.iter().map(|one| code(one.cause)));
+    arrays.u32("cause.start", causes.iter().map(|one| axis.offset(one.from_tti)));
+    arrays.u32("cause.end", causes.iter().map(|one| axis.offset(one.to_tti)));
+}
+
+/// Names of causes by code; the radio's two are one, because they differ for whole transfers only.
+fn cause_names() -> impl Iterator<Item = &'static str> {
+    let causes = Cause::ALL.iter().map(|cause| cause.as_str());
+    std::iter::once(Verdict::Radio.as_str()).chain(causes)
 }
 
 fn direction(

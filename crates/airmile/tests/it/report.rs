@@ -161,6 +161,36 @@ fn senders_and_requests_are_on_the_axis() {
     // Clocks of files are aligned within some ms.
     assert!(u32s(&page, "mark.from")[0].abs_diff(from) <= 5);
     assert_eq!(head["marks"][0], "request");
+    // What limited it, in order, and mostly the window.
+    let (starts, ends) = (u32s(&page, "cause.start"), u32s(&page, "cause.end"));
+    assert!(starts.windows(2).zip(&ends).all(|(pair, end)| (pair[0]..=pair[1]).contains(end)));
+    let mut ttis = std::collections::BTreeMap::<String, u32>::new();
+    for ((start, end), code) in starts.iter().zip(&ends).zip(array(&page, "cause.code")) {
+        let name = head["causes"][usize::from(code)].as_str().unwrap();
+        *ttis.entry(name.to_owned()).or_default() += end - start;
+    }
+    for (name, ms) in transfer["shares"].as_object().unwrap() {
+        let (name, ms) = (if name.starts_with("radio") { "radio" } else { name }, ms.as_f64());
+        let drawn = f64::from(ttis.get(name).copied().unwrap_or(0));
+        println!("{name}: {ms:?} ms, drawn {drawn}");
+    }
+    let window = f64::from(ttis["receive_window"]);
+    let share = transfer["shares"]["receive_window"].as_f64().unwrap();
+    assert!((window - share).abs() < 0.05 * share, "{window} of {share} ms");
+    // The capture's frames during each piece of evidence.
+    let name = head["capture"].as_str().unwrap();
+    let files = document["files"].as_array().unwrap();
+    let file = files.iter().find(|file| file["path"] == name).unwrap();
+    let frames = head["frames"][0].as_array().unwrap();
+    assert_eq!(frames.len(), transfer["evidence"].as_array().unwrap().len());
+    let known: Vec<_> = frames.iter().filter(|one| !one.is_null()).collect();
+    let all = known.iter().map(|one| (one[0].as_u64().unwrap(), one[1].as_u64().unwrap()));
+    let n = file["items"].as_u64().unwrap();
+    assert!(
+        all.clone().all(|(first, last)| 1 <= first && first <= last && last <= n),
+        "{frames:?}"
+    );
+    assert!(all.into_iter().any(|(first, last)| last - first > n / 2), "{frames:?} of {n}");
 
     // The application's log alone: no radio, but its requests.
     let alone = of(vec![run.join("app.jsonl")]);

@@ -10,6 +10,29 @@ use super::Reason;
 /// of 1460 bytes. A transfer of at most so many bytes fits in the first flight of senders that use
 /// it; what senders with a smaller window wait for is reported as unknown.
 pub const INITIAL_WINDOW_BYTES: u64 = 14_600;
+/// Spans of a transfer that are kept apart; beyond it, neighbours are joined (chosen here: more than a
+/// chart has pixels).
+const MOST_SPANS: usize = 4_096;
+
+/// A span of a transfer's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CauseSpan {
+    /// Its cause; `None` while data waited for the radio.
+    pub cause: Option<Cause>,
+    /// Start, in nanoseconds.
+    pub from_ns: i64,
+    /// End, in nanoseconds.
+    pub to_ns: i64,
+}
+
+impl CauseSpan {
+    /// The span on another clock.
+    #[must_use]
+    pub fn at(self, moved: impl Fn(i64) -> i64) -> Self {
+        Self { from_ns: moved(self.from_ns), to_ns: moved(self.to_ns), ..self }
+    }
+}
+
 /// A transfer's time by cause; the parts add up to its duration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shares {
@@ -25,6 +48,8 @@ pub struct Shares {
     pub longest: BTreeMap<Cause, (i64, i64)>,
     /// Number of spans of each cause.
     pub pieces: BTreeMap<Cause, u32>,
+    /// All of it, in order.
+    pub spans: Vec<CauseSpan>,
 }
 
 impl Shares {
@@ -48,6 +73,8 @@ impl Shares {
             *self.by_cause.entry(Cause::Unknown).or_default() += ns;
         }
         self.parts.retain(|(of, _), _| *of != cause);
+        let own = self.spans.iter_mut().filter(|span| span.cause == Some(cause));
+        own.for_each(|span| span.cause = Some(Cause::Unknown));
         if let Some(n) = self.pieces.remove(&cause) {
             *self.pieces.entry(Cause::Unknown).or_default() += n;
         }
@@ -89,5 +116,50 @@ impl Shares {
         *self.parts.entry((cause, reason)).or_default() += to_ns - from_ns;
         *self.pieces.entry(cause).or_default() += 1;
         self.lengthen(cause, (from_ns, to_ns));
+        self.note(CauseSpan { cause: Some(cause), from_ns, to_ns });
+    }
+
+    /// Adds a span in which data waited for the radio.
+    pub(super) fn add_radio(&mut self, from_ns: i64, to_ns: i64) {
+        self.radio_ns += to_ns - from_ns;
+        self.note(CauseSpan { cause: None, from_ns, to_ns });
+    }
+
+    fn note(&mut self, span: CauseSpan) {
+        match self.spans.last_mut() {
+            Some(last) if last.cause == span.cause => last.to_ns = span.to_ns,
+            _ => self.spans.push(span),
+        }
+        if self.spans.len() > MOST_SPANS {
+            let longer = |pair: &[CauseSpan]| {
+                let of = pair.iter().copied().max_by_key(|one| one.to_ns - one.from_ns)?;
+                Some(CauseSpan { from_ns: pair.first()?.from_ns, to_ns: pair.last()?.to_ns, ..of })
+            };
+            self.spans = self.spans.chunks(2).filter_map(longer).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_whole_and_bounded() {
+        let mut shares = Shares::default();
+        let n = 5 * MOST_SPANS as i64;
+        for at in 0..n {
+            // Of each 10 ns, 7 are the sender's.
+            shares.add(Cause::SenderLimited, Reason::AppLimited, at * 10, at * 10 + 7);
+            shares.add_radio(at * 10 + 7, at * 10 + 10);
+        }
+        assert!(shares.spans.len() <= MOST_SPANS, "{}", shares.spans.len());
+        assert!(shares.spans.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+        assert_eq!(shares.spans.last().unwrap().to_ns, n * 10);
+        let by_sender = shares.spans.iter().filter(|span| span.cause.is_some());
+        let ns: i64 = by_sender.map(|span| span.to_ns - span.from_ns).sum();
+        assert!(ns >= n * 7, "{ns}");
+        let unknown = shares.without(Cause::SenderLimited);
+        assert!(unknown.spans.iter().all(|span| span.cause != Some(Cause::SenderLimited)));
     }
 }

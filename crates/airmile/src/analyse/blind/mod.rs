@@ -256,6 +256,11 @@ impl Blind {
                 if one.measures.overlapped && one.application.is_some() {
                     packets.facts.retain(|one| !is_throughput(one));
                 }
+                if let (Some(_), Some(us)) = (&packets.shares_ms, one.measures.start_us) {
+                    let later_ns = us.saturating_mul(1_000).saturating_sub(own.span.from_ns);
+                    let moved = |ns: i64| ns.saturating_add(later_ns);
+                    packets.spans = own.shares.spans.iter().map(|one| one.at(moved)).collect();
+                }
                 judged.push(own);
                 packets
             });
@@ -356,6 +361,7 @@ impl Blind {
             verdict: named.map_or(Verdict::Unknown, |one| verdict(one.suspect)),
             confidence: named.map_or(0.0, |one| one.probability),
             shares_ms,
+            spans: Vec::new(),
             facts: facts::facts(phone, judged, place),
             advice: match named {
                 Some(one)

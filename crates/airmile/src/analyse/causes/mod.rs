@@ -202,7 +202,8 @@ pub(super) fn side(split: &Split, finding: &TransferFinding, wire: &Wire) -> Wir
         }),
         mend: mend(&seen, leading),
     });
-    WireSide { shares_ms: split.shares_ms(), facts: facts(&seen, leading), causes }
+    let (shares_ms, spans) = (split.shares_ms(), split.shares.spans.clone());
+    WireSide { shares_ms, spans, facts: facts(&seen, leading), causes }
 }
 
 /// A capture with a smaller share of a transfer's bytes holds a part of it (chosen here: headers are up to 13 % of a

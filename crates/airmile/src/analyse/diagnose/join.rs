@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use airmile_model::{Cause, Direction, Verdict};
+use airmile_wire::attribute::CauseSpan;
 
 use super::super::application::ApplicationSide;
 use super::super::blind::Suspicion;
@@ -45,6 +46,7 @@ pub(in super::super) struct RadioSide {
 /// From captures in addition to the radio's records.
 pub(in super::super) struct WireSide {
     pub(in super::super) shares_ms: SharesMs,
+    pub(in super::super) spans: Vec<CauseSpan>,
     pub(in super::super) facts: Vec<Fact>,
     /// `None` for a transfer that overlaps another: queues and waits are then the phone's.
     pub(in super::super) causes: Option<WireCauses>,
@@ -74,6 +76,7 @@ pub(in super::super) struct PacketSide {
     pub(in super::super) confidence: f64,
     /// `None` if its sender cannot be followed.
     pub(in super::super) shares_ms: Option<SharesMs>,
+    pub(in super::super) spans: Vec<CauseSpan>,
     pub(in super::super) suspects: Vec<Suspicion>,
     pub(in super::super) facts: Vec<Fact>,
     pub(in super::super) advice: Advice,
@@ -98,6 +101,7 @@ pub(in super::super) struct TransferJudgement {
     verdict: Verdict,
     confidence: f64,
     shares_ms: SharesMs,
+    spans: Vec<CauseSpan>,
     leading: Option<LeadingCause>,
     without: Option<(Option<Cause>, Without)>,
     facts: Vec<Fact>,
@@ -121,6 +125,7 @@ pub(in super::super) fn join(id: String, measures: Measures, sides: Sides) -> Tr
             .shares_ms
             .unwrap_or_else(|| BTreeMap::from([("unknown", measures.duration_ms)])),
         measures,
+        spans: Vec::new(),
         leading: None,
         without: None,
         facts: Vec::new(),
@@ -131,6 +136,7 @@ pub(in super::super) fn join(id: String, measures: Measures, sides: Sides) -> Tr
     if let Some(packets) = packets {
         (judged.verdict, judged.confidence) = (packets.verdict, packets.confidence);
         judged.shares_ms = packets.shares_ms.unwrap_or(judged.shares_ms);
+        judged.spans = packets.spans;
         judged.suspects = packets.suspects;
         judged.advice = packets.advice;
         judged.facts.extend(packets.facts);
@@ -153,6 +159,7 @@ impl TransferJudgement {
     /// Adds what captures show; the verdict is still the radio's.
     fn name_cause(&mut self, wire: WireSide) {
         self.shares_ms = wire.shares_ms;
+        self.spans = wire.spans;
         self.facts.splice(0..0, wire.facts);
         let Some(causes) = wire.causes else { return };
         self.leading = causes.leading;
@@ -181,6 +188,7 @@ impl TransferJudgement {
             verdict: self.verdict,
             confidence: self.confidence,
             shares: self.shares_ms,
+            spans: self.spans,
             leading: self.leading.map(|one| one.cause),
             leading_share: self.leading.map(|one| one.share),
             leading_share_low: self.leading.map(|one| one.bounds.0),

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use airmile_model::{Cause, Direction, TtiIndex, Verdict, VerdictThresholds};
 use airmile_radio::evidence::EvidenceCounts;
+use airmile_wire::attribute::CauseSpan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -127,6 +128,9 @@ pub struct TransferDiagnosis {
     pub confidence: f64,
     /// Time in ms by cause; the parts add up to the duration.
     pub shares: BTreeMap<&'static str, f64>,
+    /// Its time in order, for the page; empty without captures.
+    #[serde(skip)]
+    pub spans: Vec<CauseSpan>,
     /// The cause with the largest share within the verdict; null without captures.
     pub leading: Option<Cause>,
     /// That share, 0 to 1.
