@@ -132,7 +132,7 @@ impl Compare {
             "run" => GroupBy::Run,
             other => return Err(option(format!("by: no `{other}`; there are auto, port, run"))),
         };
-        let limits = Limits { from: time(self.from)?, to: time(self.to)? };
+        let limits = Limits { from: time(self.from)?, to: time(self.to)?, ..Limits::default() };
         let radio = RadioOptions { limits, ..RadioOptions::default() };
         let seed = number("seed", Some(self.seed))?.unwrap_or(CompareOptions::SEED);
         Ok((self.files, CompareOptions { by, ports: self.ports, seed, radio }))

@@ -10,13 +10,16 @@ use airmile_model::TtiClock;
 use super::clocks::ClockReport;
 use super::diagnose::{Diagnosis, EvidenceItem};
 
+/// Numbers of the first and the last frame; `None` if there are none.
+pub(crate) type FrameSpan = Option<(u64, u64)>;
+
 /// The frames of each piece of evidence.
 pub(super) fn frames(
     path: &Path,
     diagnosis: &Diagnosis,
     (axis, clock): (&TtiClock, Option<&ClockReport>),
     progress: &Progress,
-) -> Result<Vec<Vec<Option<(u64, u64)>>>> {
+) -> Result<Vec<Vec<FrameSpan>>> {
     let at_ns = |tti| axis.ns_at(tti).map(|ns| ns.saturating_add(ahead_ns(clock, ns)));
     let span_ns = |one: &EvidenceItem| at_ns(one.from_tti).zip(at_ns(one.to_tti));
     let evidence = || diagnosis.transfers.iter().map(|one| one.evidence.iter().map(span_ns));

@@ -15,7 +15,7 @@ use super::application::before_first_byte_ns;
 use super::cause_marks::{CauseMark, cause_marks};
 use super::clocks::ClockReport;
 use super::diagnose::Diagnosis;
-use super::frames::{ahead_ns, frames};
+use super::frames::{FrameSpan, ahead_ns, frames};
 use super::logged::{Logged, end_ms, take_logged};
 use super::radio::RadioAnalysis;
 use airmile_io::capture::read_capture;
@@ -114,7 +114,7 @@ pub struct Lanes {
     pub causes: Vec<CauseMark>,
     /// For each transfer and each of its pieces of evidence, the numbers of the capture's first and last
     /// frame in that time.
-    pub frames: Vec<Vec<Option<(u64, u64)>>>,
+    pub(crate) frames: Vec<Vec<FrameSpan>>,
 }
 
 impl Lanes {
