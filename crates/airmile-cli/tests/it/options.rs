@@ -35,7 +35,7 @@ fn an_option_that_changes_nothing_is_named() {
 /// even where transfers are given.
 #[test]
 fn an_option_of_the_radio_changes_nothing_without_one() {
-    let (_keep, run) = sample("sample-video");
+    let (_keep, run) = sample("page");
     let (capture, transfers) = (path(&run, "phone.pcapng"), path(&run, "transfers.csv"));
     for args in [
         ["--evidence", "paper"],
@@ -75,17 +75,17 @@ fn other_arguments_would_help() {
 /// A comparison of the first seconds has fewer transfers.
 #[test]
 fn a_comparison_is_limited_in_time() {
-    let (_keep, run) = sample("sample-video");
+    let ((_keep, run), (_kept, page)) = (sample("sample-video"), sample("page"));
     // A run with a modem log, and one of packets alone.
-    let capture = path(&run, "phone.pcapng");
-    for path in [run.to_str().unwrap(), &capture] {
+    let capture = path(&page, "phone.pcapng");
+    for (path, to) in [(run.to_str().unwrap(), "12"), (&capture, "0.3")] {
         let transfers = |args: &[&str]| {
             let all = document("compare", &[&["compare", path], args].concat());
             let groups = all["groups"].as_array().unwrap().iter();
             groups.map(|g| g["transfers"].as_u64().unwrap()).sum::<u64>()
         };
         let all = transfers(&[]);
-        let some = transfers(&["--to", "12"]);
+        let some = transfers(&["--to", to]);
         assert!(0 < some && some < all, "{path}: {some} of {all}");
         let out = airmile(&["compare", path, "--from", "9000"]);
         let says = text(&out.stderr);
