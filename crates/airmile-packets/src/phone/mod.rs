@@ -57,6 +57,8 @@ pub struct Phone {
     pub hosts: BTreeMap<Address, ByteBins>,
     /// Bytes other than TCP's whose senders are not followed, if it is the only user.
     pub others: Option<ByteBins>,
+    /// Parts of the capture in which it was not: from and to, in nanoseconds.
+    pub others_unknown: Vec<(i64, i64)>,
     /// Those of all users of the capture.
     datagrams: Arc<Datagrams>,
     /// A notable part of the data is not QUIC's, or another user's.
@@ -100,6 +102,7 @@ impl Phone {
             followed: user.followed,
             hosts: user.hosts,
             others: None,
+            others_unknown: Vec::new(),
             datagrams: Arc::default(),
             is_mixed: false,
             ecn: user.ecn,
@@ -334,10 +337,18 @@ impl Phone {
         rtt_ns == [0; 2] && self.arrivals.points().is_empty() != other.arrivals.points().is_empty()
     }
 
+    /// From the first wait to the end of the last one, in nanoseconds.
+    fn span_ns(&self) -> Option<(i64, i64)> {
+        let spans = || [&self.waits, &self.sends].into_iter().flat_map(|waits| waits.spans());
+        let from_ns = spans().map(|span| span.from_ns).min()?;
+        Some((from_ns, spans().map(|span| span.to_ns).max()?))
+    }
+
     /// Appends the next part of a capture; returns `false` for another view of the same time, which is
     /// ignored.
     pub fn go_on(&mut self, users: Vec<Self>) -> bool {
         let Some(next) = users.into_iter().next() else { return true };
+        let [own, later] = [self.span_ns(), next.span_ns()];
         let is_later = self.waits.append(&next.waits);
         if is_later {
             self.uplink.append(&next.uplink);
@@ -351,8 +362,12 @@ impl Phone {
             // Unknown in one part, of several users, it stays known in the other.
             match (&mut self.others, next.others) {
                 (Some(own), Some(next)) => own.append(&next),
-                (own @ None, next) => *own = next,
-                (Some(_), None) => {}
+                (others @ None, Some(next)) => {
+                    *others = Some(next);
+                    self.others_unknown.extend(own);
+                }
+                (Some(_), None) => self.others_unknown.extend(later),
+                (None, None) => {}
             }
             self.ecn.append(&next.ecn);
             self.arrivals.append(&next.arrivals);

@@ -428,6 +428,10 @@ fn parts_of_a_capture_keep_what_is_not_tcp() {
         let [mut phone, later] = parts;
         assert!(phone.go_on(vec![later]));
         let n = known.iter().filter(|known| **known).count() as u64;
+        assert_eq!(phone.others_unknown.len(), usize::from(n == 1));
+        let in_first =
+            phone.others_unknown.first().is_some_and(|(_, to_ns)| *to_ns < 5_000_000_000);
+        assert_eq!(in_first, known == [false, true]);
         assert_eq!(phone.others.map(|others| others.total()), (n > 0).then_some(700 * n));
     }
 }

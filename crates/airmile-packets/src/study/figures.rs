@@ -121,11 +121,12 @@ impl Figure {
         Self { number, section, title, says, key, missing: Some(why.into()), plot: None }
     }
 
-    /// Removes what a capture at the phone does not show: bytes in flight, and a full receive window.
+    /// Removes what a capture at the phone does not show: bytes in flight with a full receive window, and
+    /// slow starts with the timer.
     pub(super) fn hide_sender(&mut self) {
-        if matches!(self.number, 13 | 23) {
-            let why = "A capture at the phone does not show what a server had in flight: capture at the server.";
-            (self.plot, self.missing, self.says) = (None, Some(why.to_owned()), String::new());
+        if matches!(self.number, 10 | 13 | 15 | 16 | 23) {
+            let why = "A capture at the phone does not show what a server had in flight, or when its timer expired: capture at the server.";
+            *self = Self::missing(self.number, self.section, self.title, why);
         }
     }
 

@@ -33,9 +33,9 @@ pub struct Missing {
     pub what: String,
     /// How to capture it.
     pub how_to_capture: String,
-    /// The direction whose transfers lack it; `None`: both.
+    /// The directions whose verdicts lack it.
     #[serde(skip)]
-    pub(super) dir: Option<Direction>,
+    pub(super) verdicts_on: &'static [Direction],
 }
 
 impl Missing {
@@ -45,12 +45,13 @@ impl Missing {
         what: impl Into<String>,
         how_to_capture: impl Into<String>,
     ) -> Self {
-        Self { kind, what: what.into(), how_to_capture: how_to_capture.into(), dir: None }
+        let (what, how_to_capture) = (what.into(), how_to_capture.into());
+        Self { kind, what, how_to_capture, verdicts_on: &[Direction::Dl, Direction::Ul] }
     }
 
-    /// Whether transfers of a direction lack it.
+    /// Whether verdicts on transfers of a direction lack it.
     pub(super) fn is_of(&self, dir: Direction) -> bool {
-        self.dir.is_none_or(|own| own == dir)
+        self.verdicts_on.contains(&dir)
     }
 }
 
@@ -61,9 +62,9 @@ pub(super) fn missing(
     transfers_given: bool,
 ) -> Vec<Missing> {
     let mut out = Vec::new();
-    let (dl, ul) = (Some(Direction::Dl), Some(Direction::Ul));
-    let mut add = |dir, what: &str, how: &str| {
-        out.push(Missing { dir, ..Missing::new(MissingKind::Radio, what, how) });
+    let (dl, ul): (&[_], &[_]) = (&[Direction::Dl], &[Direction::Ul]);
+    let mut add = |verdicts_on, what: &str, how: &str| {
+        out.push(Missing { verdicts_on, ..Missing::new(MissingKind::Radio, what, how) });
     };
     if counts.dl_blocks == 0 {
         add(
@@ -135,7 +136,7 @@ pub(super) fn missing(
         ),
     }
     if counts.measurements == 0 && !counts.is_nr() {
-        add(None, "signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");
+        add(&[], "signal quality (0xB193)", "enable LTE_PHY_Serv_Cell_Measurement");
     }
     if !transfers_given {
         out.push(Missing::new(
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     /// With blocks and buffer status reports of LTE, uploads lack samples of the buffer, and downloads nothing
-    /// that only an upload needs.
+    /// that only an upload needs. No verdict is by signal quality.
     #[test]
     fn a_transfer_lacks_what_its_direction_needs() {
         let counts = EvidenceCounts {
@@ -172,9 +173,9 @@ mod tests {
             let of_dir = all.iter().filter(|one| one.is_of(dir));
             of_dir.map(|one| one.what.as_str()).collect::<Vec<_>>()
         };
-        let both =
-            ["signal quality (0xB193)", "when the application's transfers started and ended"];
-        assert_eq!(of(Direction::Dl), both);
-        assert!(of(Direction::Ul)[0].contains("0xB066") && of(Direction::Ul)[1..] == both);
+        let transfers = "when the application's transfers started and ended";
+        assert!(all.iter().any(|one| one.what == "signal quality (0xB193)"));
+        assert_eq!(of(Direction::Dl), [transfers]);
+        assert!(of(Direction::Ul)[0].contains("0xB066") && of(Direction::Ul)[1..] == [transfers]);
     }
 }

@@ -1,6 +1,7 @@
 //! Advice on messages that a log holds in an unsupported version.
 
 use airmile_decode::diag::Message;
+use airmile_model::Direction;
 
 use super::radio::{Missing, MissingKind};
 use airmile_io::MessageRow;
@@ -25,8 +26,23 @@ pub(super) fn advise<'a>(
     let rest = rest.filter(|row| !mentioned.contains(&advice(row)));
     missing.extend(rest.map(|row| {
         let what = format!("what {} of {} ({}) hold", records(row.count), row.code, row.name);
-        Missing::new(MissingKind::Radio, what, advice(row))
+        let verdicts_on = verdicts_on(row.log_code());
+        Missing { verdicts_on, ..Missing::new(MissingKind::Radio, what, advice(row)) }
     }));
+}
+
+/// The directions whose verdicts need a message: none of them one of measurements.
+const fn verdicts_on(code: Option<u16>) -> &'static [Direction] {
+    match code {
+        Some(0xB179 | 0xB18A | 0xB193 | 0xB195 | 0xB97F) => &[],
+        Some(0xB063 | 0xB082 | 0xB087 | 0xB0A3 | 0xB126 | 0xB132 | 0xB173 | 0xB887 | 0xB888) => {
+            &[Direction::Dl]
+        }
+        Some(0xB064 | 0xB066 | 0xB067 | 0xB092 | 0xB097 | 0xB0B3 | 0xB139 | 0xB872 | 0xB881) => {
+            &[Direction::Ul]
+        }
+        _ => &[Direction::Dl, Direction::Ul],
+    }
 }
 
 /// Whether an item is advice on a version, with nothing to capture.
@@ -77,6 +93,7 @@ mod tests {
             row("0xB063", 51, None, 0),
             row("0xB173", 24, None, 7),
             row("0xB193", 1, Some(70), 0),
+            row("0xB064", 9, None, 0),
             // Nothing of this code is read, so its version is irrelevant.
             row("0xB0EC", 1, None, 0),
         ];
@@ -89,9 +106,12 @@ mod tests {
                 "version 51 of 0xB063 is not read yet: send us a log",
                 "enable LTE_MAC_DL_Transport_Block",
                 "version 1/70 of 0xB193 is not read yet: send us a log",
+                "version 9 of 0xB064 is not read yet: send us a log",
             ]
         );
         assert_eq!(missing[2].what, "what 7 records of 0xB193 (NAME) hold");
         assert!(is_version(&missing[0]) && !is_version(&missing[1]));
+        assert!(missing[2].verdicts_on.is_empty());
+        assert_eq!(missing[3].verdicts_on, [Direction::Ul]);
     }
 }

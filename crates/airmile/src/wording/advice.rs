@@ -110,25 +110,6 @@ fn about(without: Without) -> String {
     format!("about {} {unit} ({} to {} {unit})", round(ms), round(low_ms), round(high_ms))
 }
 
-#[test]
-fn an_estimate_has_its_bounds() {
-    let of = |ms, low_ms, high_ms| about(Without { ms, low_ms, high_ms });
-    assert_eq!(of(1_792.0, 353.0, 3_312.0), "about 1.8 s (0.4 to 3.3 s)");
-    assert_eq!(of(26.4, 0.0, 128.0), "about 26 ms (0 to 130 ms)");
-    assert_eq!(of(31_980.0, 30_400.0, 142_226.0), "about 32 s (30 to 140 s)");
-    assert_eq!(of(20.0, 0.0, 1_040.0), "about 20 ms (0 to 1000 ms)");
-    assert_eq!(of(1_100.0, 0.0, 2_200.0), "about 1.1 s (0 to 2.2 s)");
-}
-
-#[test]
-fn what_is_as_long_saves_nothing() {
-    let without = |ms| Without { ms, low_ms: 1_800.0, high_ms: 2_400.0 };
-    assert_eq!(saving(None, without(2_390.0), 2_400.0), None);
-    assert!(saving(None, without(2_000.0), 2_400.0).is_some());
-    let shared = |ms| shared(Direction::Dl, 0.8, Some(without(ms)), 2_400.0);
-    assert!(!shared(2_390.0).contains("instead") && shared(2_000.0).contains("instead"));
-}
-
 /// Where the same files show the losses.
 const WHERE_LOST: &str = "`airmile packets` on the same captures (table tcp_events)";
 
@@ -341,5 +322,24 @@ mod tests {
                 assert!(words.contains('`'), "{one:?}: {words}");
             }
         }
+    }
+
+    #[test]
+    fn an_estimate_has_its_bounds() {
+        let of = |ms, low_ms, high_ms| about(Without { ms, low_ms, high_ms });
+        assert_eq!(of(1_792.0, 353.0, 3_312.0), "about 1.8 s (0.4 to 3.3 s)");
+        assert_eq!(of(26.4, 0.0, 128.0), "about 26 ms (0 to 130 ms)");
+        assert_eq!(of(31_980.0, 30_400.0, 142_226.0), "about 32 s (30 to 140 s)");
+        assert_eq!(of(20.0, 0.0, 1_040.0), "about 20 ms (0 to 1000 ms)");
+        assert_eq!(of(1_100.0, 0.0, 2_200.0), "about 1.1 s (0 to 2.2 s)");
+    }
+
+    #[test]
+    fn what_is_as_long_saves_nothing() {
+        let without = |ms| Without { ms, low_ms: 1_800.0, high_ms: 2_400.0 };
+        assert_eq!(saving(None, without(2_390.0), 2_400.0), None);
+        assert!(saving(None, without(2_000.0), 2_400.0).is_some());
+        let shared = |ms| shared(Direction::Dl, 0.8, Some(without(ms)), 2_400.0);
+        assert!(!shared(2_390.0).contains("instead") && shared(2_000.0).contains("instead"));
     }
 }

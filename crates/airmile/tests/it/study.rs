@@ -151,7 +151,6 @@ fn each_figure_is_drawn_or_says_why_not() {
     assert_eq!(lost, Some("No flow of the capture carries over 1 MB to a client."));
 }
 
-/// A headline names an undesired slow start if the sender's timer expired, and not by R_ss.
 /// What a server had in flight is in its own capture, and not in the phone's.
 #[test]
 fn figures_of_a_sender_are_from_its_own_capture() {
@@ -163,9 +162,15 @@ fn figures_of_a_sender_are_from_its_own_capture() {
         assert_eq!(study.headline.at_phone.is_none(), is_shown, "{name}");
         assert_eq!(in_flight.plot.is_some(), is_shown, "{name}: {:?}", in_flight.missing);
         assert_eq!(study.packets.curves.contains_key("flight_bytes"), is_shown, "{name}");
+        let numbers: &[u8] = if is_shown { &[] } else { &[10, 13, 15, 16, 23] };
+        for figure in study.figures.iter().filter(|one| numbers.contains(&one.number)) {
+            let is_empty = figure.plot.is_none() && figure.key.is_empty();
+            assert!(is_empty && figure.missing.is_some(), "{name}: {figure:?}");
+        }
     }
 }
 
+/// A headline names an undesired slow start if the sender's timer expired, and not by R_ss.
 #[test]
 fn undesired_slow_starts_are_those_of_timers() {
     let dir = tempfile::tempdir().unwrap();

@@ -32,7 +32,7 @@ pub(in super::super) fn link_rate(
     let of = |from| move |bps| LinkRate { bps, from };
     let bursts = finding.burst_throughput_bps.map(of(LinkRateSource::Bursts));
     if finding.dir == Direction::Ul {
-        return uplink_rate(finding, usage, report);
+        return uplink_rate(finding);
     }
     let capacity = capacity_bps(finding, (usage, seen), report).map(of(LinkRateSource::Capacity));
     let (n, ttis) = match seen.and_then(|seen| seen.bursts.as_ref()) {
@@ -69,19 +69,16 @@ pub(in super::super) fn long_bursts_bps(
 }
 
 /// The rate of an upload's link: what it carried while data waited, or, if that was for a grant alone for a part,
-/// the bytes over the rest, which left without it; from half of the time on, too many did, and it is that of
-/// all PRBs.
-fn uplink_rate(finding: &TransferFinding, usage: &Usage, report: &RadioReport) -> Option<LinkRate> {
+/// the bytes over the rest, which left without it. From half of the time on, too many did, and it is unknown: at
+/// the phone's maximum power, all PRBs carry less than this multiple of its few.
+fn uplink_rate(finding: &TransferFinding) -> Option<LinkRate> {
     let [limited_ms, _, either_ms] = finding.counted_ms()?;
     let (bps, waited_ms) = (finding.burst_throughput_bps?, finding.throughput_time_ms?);
     if limited_ms >= waited_ms || either_ms > MOST_UNGAUGED * finding.duration_ms {
         return Some(LinkRate { bps, from: LinkRateSource::Bursts });
     }
-    if 2.0 * limited_ms >= waited_ms {
-        return Some(LinkRate { bps: bps * waited_ms / limited_ms, from: LinkRateSource::Limited });
-    }
-    let bps = with_all_prbs_bps(finding, usage, report)?;
-    Some(LinkRate { bps, from: LinkRateSource::Prbs })
+    let bps = bps * waited_ms / limited_ms;
+    (2.0 * limited_ms >= waited_ms).then_some(LinkRate { bps, from: LinkRateSource::Limited })
 }
 
 /// The maximum of the link's rate: the cell's free capacity, else all of its PRBs.

@@ -51,12 +51,12 @@ pub(super) fn judge(
     let transfers = transfers.collect();
     let mut session = session(answer, thresholds);
     let mut missing = report.missing.clone();
-    session.statements.extend(unjoined.map(|why| Statement::Unjoined(why.to_owned())));
     if let Some(wire) = wire {
         causes::name_of_session(&mut session, &splits, answer, wire);
         missing.retain(|missing| missing.kind != MissingKind::Packets);
     }
     add_other_direction(&mut session, answer, thresholds);
+    session.statements.extend(unjoined.map(|why| Statement::Unjoined(why.to_owned())));
     missing.extend(application::unaligned(answer, clocks));
     Judgement { session, transfers, transfers_from: report.transfers_from, missing }
 }

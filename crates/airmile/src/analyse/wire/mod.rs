@@ -40,6 +40,8 @@ pub(crate) struct Wire {
     /// IP bytes other than TCP (such as QUIC), whose senders are not followed; `None` if other addresses have
     /// data, too.
     others: Option<ByteBins>,
+    /// Parts of the capture in which they have.
+    others_unknown: Vec<(i64, i64)>,
     /// Payload over TCP towards the phone.
     followed: ByteBins,
     /// The same, for each server.
@@ -230,6 +232,7 @@ impl Wire {
             uploads,
             server_views,
             others: first.others,
+            others_unknown: first.others_unknown,
             followed,
             hosts: first.hosts.into_values().collect(),
             answers: has_only_uploads.then_some(first.answers),
@@ -378,6 +381,9 @@ impl Wire {
         self.ecn.iter_mut().for_each(|path| path.counts.set_clock(line));
         self.server_views.iter_mut().for_each(|view| view.set_clock(line));
         self.others.iter_mut().for_each(|others| others.set_clock(line));
+        for (from_ns, to_ns) in &mut self.others_unknown {
+            (*from_ns, *to_ns) = (line.to_reference(*from_ns), line.to_reference(*to_ns));
+        }
         self.followed.set_clock(line);
         self.hosts.iter_mut().for_each(|host| host.set_clock(line));
     }
@@ -387,8 +393,14 @@ impl Wire {
     pub(crate) fn holds(&self, finding: &TransferFinding) -> f64 {
         let Some(others) = &self.others else { return 1.0 };
         let span = finding.start_us.zip(finding.end_us).filter(|_| self.is_aligned);
+        let span = span.map(|(from_us, to_us)| (from_us * 1_000, to_us * 1_000));
+        let touches =
+            |part: &(i64, i64)| span.is_none_or(|span| part.0 < span.1 && span.0 < part.1);
+        if self.others_unknown.iter().any(touches) {
+            return 1.0;
+        }
         let of = |bytes: &ByteBins| match span {
-            Some((from_us, to_us)) => bytes.within(from_us * 1_000, to_us * 1_000),
+            Some((from_ns, to_ns)) => bytes.within(from_ns, to_ns),
             None => bytes.total(),
         };
         let mut ways = [&self.followed, self.attribution.ack_payload()].map(of);

@@ -12,6 +12,7 @@ impl Wire {
             uploads: None,
             server_views: Vec::new(),
             others: Some(ByteBins::default()),
+            others_unknown: Vec::new(),
             followed: ByteBins::default(),
             hosts: Vec::new(),
             arrivals: Arrivals::new(),
@@ -52,6 +53,15 @@ fn a_capture_of_a_part_holds_a_part_of_the_bytes() {
     assert_eq!(wire.holds(&TransferFinding { bytes: None, ..finding.clone() }), 1.0);
     wire.is_aligned = false;
     assert_eq!(wire.holds(&finding), 1.3);
+    // Another address may have the rest, in a part of the capture.
+    for (part, is_aligned, held) in [
+        ((2_000_000_000, 3_000_000_000), true, 0.4),
+        ((900_000_000, 3_000_000_000), true, 1.0),
+        ((2_000_000_000, 3_000_000_000), false, 1.0),
+    ] {
+        (wire.others_unknown, wire.is_aligned) = (vec![part], is_aligned);
+        assert_eq!(wire.holds(&finding), held, "{part:?}");
+    }
 }
 
 /// What the phone sent counts, over TCP or QUIC; of a log's bytes also what acknowledges the other direction. Of
