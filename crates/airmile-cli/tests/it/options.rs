@@ -39,7 +39,7 @@ fn an_option_of_the_radio_changes_nothing_without_one() {
     let (capture, transfers) = (path(&run, "phone.pcapng"), path(&run, "transfers.csv"));
     for args in [
         ["--evidence", "paper"],
-        ["--radio-at-least", "0.5"],
+        ["--radio-at-least", "0.99"],
         ["--not-radio-below", "0.05"],
         ["--sim", "1"],
     ] {
