@@ -32,6 +32,9 @@ INTERRUPTED = """
 import os, signal, sys, threading
 import airmile as am
 
+# A program in the background may have inherited that it is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 function, pipe = sys.argv[1:]
 ended = threading.Event()
 

@@ -77,7 +77,7 @@ def written(definitions: dict) -> dict[str, str]:
         files[f"{module}.py"] = text
     text = '"""The parts of documents, typed: what :class:`airmile.Diagnosis` and others give.\n\n'
     text += "A part has the fields of the document's schema (docs/schema). Times that end in `_us` are\n"
-    text += "microseconds since the Unix epoch.\n"
+    text += "microseconds since the Unix epoch, or by a log's own clock if it has no day.\n"
     text += '"""\n\n'
     sources = {module: [] for module in MODULES}
     for name, module in module_of.items():

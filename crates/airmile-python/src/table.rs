@@ -78,7 +78,8 @@ impl Table {
 
     /// With the time by cause as a struct, whose fields are in this order: `coarse` has the two parts
     /// without captures, which are null with them, as are the `causes` without. A cause that took no
-    /// time is 0.
+    /// time is 0. With captures, the first part has a value where the radio's causes are not separated,
+    /// which are then null.
     pub fn with_shares(self, column: &str, coarse: &[&str], causes: &[&str]) -> PyResult<Self> {
         let keys: Vec<&str> = coarse.iter().chain(causes).copied().collect();
         let parts = keys.iter().map(|key| Field::new(*key, DataType::Float64, true));
@@ -97,8 +98,13 @@ impl Table {
                 Some(entries.column(1).as_primitive::<Float64Type>().value(at))
             };
             let value = |row: usize, key: &str| {
-                let is_coarse = coarse.iter().any(|key| get(row, key).is_some());
-                let is_known = is_coarse == coarse.contains(&key);
+                let is_named = |cause: &&&str| **cause != "unknown" && get(row, cause).is_some();
+                let is_coarse = causes.iter().find(is_named).is_none();
+                let is_joint = coarse.iter().any(|key| get(row, key).is_some());
+                let is_known = match coarse.contains(&key) {
+                    true => is_coarse,
+                    false => !is_coarse && !(is_joint && key.starts_with("radio")),
+                };
                 some(row).then(|| get(row, key).or_else(|| is_known.then_some(0.0)))?
             };
             let values = |key: &&str| -> ArrayRef {

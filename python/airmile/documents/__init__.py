@@ -1,7 +1,7 @@
 """The parts of documents, typed: what :class:`airmile.Diagnosis` and others give.
 
 A part has the fields of the document's schema (docs/schema). Times that end in `_us` are
-microseconds since the Unix epoch.
+microseconds since the Unix epoch, or by a log's own clock if it has no day.
 """
 
 from airmile.documents._files import (
