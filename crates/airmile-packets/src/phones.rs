@@ -8,7 +8,7 @@ use airmile_io::FileReport;
 use airmile_io::capture::{SLOT_NS, WITHOUT_ROOT, read_capture};
 use airmile_io::error::{Error, Result};
 use airmile_io::input::Progress;
-use airmile_io::limits::{LimitFilter, Limits, format_utc};
+use airmile_io::limits::{LimitFilter, Limits};
 use airmile_model::{Direction, Problem, Severity};
 use airmile_wire::attribute::{CaptureSite, HiddenQueue};
 use airmile_wire::clocks::Arrivals;
@@ -223,8 +223,9 @@ pub fn captured_files(
         let start_us = reports().filter_map(|report| report.start_us).min();
         let span = start_us.zip(reports().filter_map(|report| report.end_us).max());
         let why = if let Some((start_us, end_us)) = span.filter(|_| !when.is_empty()) {
-            let [start, end] = [start_us, end_us].map(|us| format_utc(us.saturating_mul(1_000)));
-            format!(" (the packets are of {start} to {end} UTC)")
+            let [start, end] = [start_us, end_us].map(|us| limits.zone.show(us));
+            let zone = limits.zone.name_at(start_us);
+            format!(" (the packets are of {start} to {end} {zone})")
         } else {
             // That a file's packets are outside of the limits is its last one.
             let problem = reports().find_map(|report| report.problems.iter().last());

@@ -303,7 +303,8 @@ fn in_row(name: &str) -> String {
 fn radio_ms(transfer: &TransferDiagnosis) -> Option<f64> {
     transfer.finding.throughput_time_ms?;
     let radio = transfer.shares.iter().filter(|(cause, _)| cause.starts_with("radio"));
-    Some(radio.map(|(_, ms)| ms).sum())
+    // An empty sum is -0.
+    Some(radio.map(|(_, ms)| ms).sum::<f64>() + 0.0)
 }
 
 /// The time for which the radio's records are unknown; `None` if the verdict has other evidence.

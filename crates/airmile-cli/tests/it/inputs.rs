@@ -148,6 +148,8 @@ fn limits_in_the_wrong_order_are_refused() {
         let words = ["no IP packets from --from on", "packets are of 2026-01-05 09:00:07."];
         assert!(code == 3 && words.iter().all(|words| says.contains(words)), "{says}");
     }
+    let (_, says) = errors(&["diagnose", &capture, "--from", "9000", "--time-zone", "+02:00"]);
+    assert!(says.contains("packets are of 2026-01-05 11:00:07."), "{says}");
     // Another remark is no reason for it.
     let cut = path(&run, "cut.pcapng");
     let bytes = fs::read(&capture).unwrap();

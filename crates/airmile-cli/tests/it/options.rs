@@ -72,6 +72,18 @@ fn other_arguments_would_help() {
     assert!(text(&out.stderr).contains("is a program: give the log"), "{}", text(&out.stderr));
 }
 
+/// The start is that of the log, as in `decode` and `inspect`, and not that of its first block.
+#[test]
+fn seconds_count_from_the_start_of_the_log() {
+    let (_keep, run) = sample("receive-window");
+    let run = run.to_str().unwrap();
+    for command in ["diagnose", "radio"] {
+        let all = document(command, &[command, run]);
+        let from_start = document(command, &[command, run, "--from", "0"]);
+        assert_eq!(all["transfers"], from_start["transfers"], "{command}");
+    }
+}
+
 /// A comparison of the first seconds has fewer transfers.
 #[test]
 fn a_comparison_is_limited_in_time() {

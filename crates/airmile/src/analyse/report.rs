@@ -39,8 +39,8 @@ impl SeriesCollectors {
     pub(crate) fn push(&mut self, tagged: &Tagged, limits: Limits) {
         let new = || (LimitFilter::new(limits), SeriesCollector::default());
         let (filter, collector) = self.0.entry(tagged.subscription).or_insert_with(new);
-        // Cell information holds at any time.
-        if matches!(tagged.record, Record::CellInfo(_)) || filter.keeps(&tagged.record) {
+        // Cell information holds at any time, and its own may be the log's start.
+        if filter.keeps(&tagged.record) || matches!(tagged.record, Record::CellInfo(_)) {
             collector.push(&tagged.record);
         }
     }

@@ -167,8 +167,8 @@ impl SubscriptionAnalysis {
     }
 
     pub(crate) fn push(&mut self, record: &Record) {
-        // Cell information holds at any time.
-        if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
+        // Cell information holds at any time, and its own may be the log's start.
+        if !self.filter.keeps(record) && !matches!(record, Record::CellInfo(_)) {
             return;
         }
         self.counts.count(record);

@@ -178,7 +178,7 @@ impl Phone {
 
     /// Writes a record.
     pub fn push<W: Write>(&mut self, out: &mut Stream<W>, record: &Record) -> io::Result<()> {
-        if !matches!(record, Record::CellInfo(_)) && !self.filter.keeps(record) {
+        if !self.filter.keeps(record) && !matches!(record, Record::CellInfo(_)) {
             return Ok(());
         }
         let known = self.legs.first();
