@@ -103,7 +103,7 @@ impl Table {
                 let is_joint = coarse.iter().any(|key| get(row, key).is_some());
                 let is_known = match coarse.contains(&key) {
                     true => is_coarse,
-                    false => !is_coarse && !(is_joint && key.starts_with("radio")),
+                    false => !(is_coarse || is_joint && key.starts_with("radio")),
                 };
                 some(row).then(|| get(row, key).or_else(|| is_known.then_some(0.0)))?
             };
