@@ -32,7 +32,7 @@ class Comparison(ReadReport):
         `middlebox_restarts`, `restarts`, `throttling`, `page_load_time`,
         `no_difference` or `cannot_tell`.
         """
-        return str(self.to_dict()["verdict"])
+        return str(self._field("verdict"))
 
     @property
     def confidence(self) -> float:
@@ -47,18 +47,17 @@ class Comparison(ReadReport):
     @property
     def notes(self) -> list[str]:
         """Remarks on the verdict, or why there is none."""
-        notes: list[str] = self.to_dict()["notes"]
-        return notes
+        return list(self._field("notes"))
 
     @property
     def next_step(self) -> str:
         """What to do next."""
-        return str(self.to_dict()["next_step"])
+        return str(self._field("next_step"))
 
     @property
     def grouped_by(self) -> str:
         """What the groups are: `port` or `run`."""
-        return str(self.to_dict()["grouped_by"])
+        return str(self._field("grouped_by"))
 
     @property
     def groups(self) -> Table:
@@ -160,14 +159,12 @@ class ScrubReport(Report):
     @property
     def kept(self) -> list[str]:
         """What was left unchanged, in words."""
-        kept: list[str] = self.to_dict()["kept"]
-        return kept
+        return list(self._field("kept"))
 
     @property
     def lacks(self) -> list[str]:
         """What results of the copies lack, in words."""
-        lacks: list[str] = self.to_dict()["lacks"]
-        return lacks
+        return list(self._field("lacks"))
 
     def __str__(self) -> str:
         return self._scrub.text()
@@ -175,6 +172,3 @@ class ScrubReport(Report):
     def __repr__(self) -> str:
         names: Any = ", ".join(str(path) for path in self.copies)
         return f"<airmile.ScrubReport: {names or 'no copies'}; key {self.key}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"

@@ -25,8 +25,7 @@ class Decoded(ReadReport):
     @property
     def damaged(self) -> bool:
         """Whether bytes or rows were lost to damage (the command's status 4)."""
-        damaged: bool = self.to_dict()["damaged"]
-        return damaged
+        return bool(self._field("damaged"))
 
     @property
     def tables(self) -> dict[str, Table]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from html import escape
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -71,9 +70,6 @@ class LabRun(Report):
         document = self.to_dict()
         return f"<airmile.LabRun: {document['scenario']}, seed {document['seed']}, in {self.dir}>"
 
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
 
 class Reproduction(Report):
     """Experiments of papers, each value with the paper's."""
@@ -112,9 +108,6 @@ class Reproduction(Report):
         held = [held for held in self.rows["held"] if held is not None]
         bars = f", {sum(held)} of {len(held)} bars held" if held else ""
         return f"<airmile.Reproduction, {document['size']}: {names}{bars}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 def lab_list() -> list[Scenario]:

@@ -90,16 +90,21 @@ class Report:
         document: dict[str, Any] = json.loads(self.json())
         return document
 
+    def _field(self, name: str) -> Any:
+        """A field of the document, which is parsed once."""
+        if self._parsed is None:
+            self._parsed = self.to_dict()
+        return self._parsed[name]
+
     def _part(self, name: str, kind: type[P]) -> P:
         """A part of the document, typed."""
-        if self._parsed is None:
-            self._parsed = self.to_dict()
-        return kind._of(self._parsed[name])
+        return kind._of(self._field(name))
 
     def _parts(self, name: str, kind: type[P]) -> list[P]:
-        if self._parsed is None:
-            self._parsed = self.to_dict()
-        return [kind._of(part) for part in self._parsed[name]]
+        return [kind._of(part) for part in self._field(name)]
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 class ReadReport(Report):
@@ -158,9 +163,6 @@ class InspectReport(ReadReport):
     def __repr__(self) -> str:
         kinds = ", ".join(self.files["kind"])
         return f"<airmile.InspectReport: {kinds}; answers {len(self.can_answer)} questions>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
 
 
 class Analysis(ReadReport):
