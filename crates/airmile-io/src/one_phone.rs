@@ -88,30 +88,6 @@ pub fn warn_of_pauses<'a>(files: impl Iterator<Item = &'a mut FileReport>) {
     }
 }
 
-#[test]
-fn files_may_be_days_apart() {
-    let days = |from: f64, to: f64| {
-        let [start_us, end_us] = [from, to].map(|days| Some((days * DAY_US as f64) as i64));
-        let mut file = FileReport::damaged(Path::new("a"), &std::io::Error::other(""));
-        file.problems.clear();
-        FileReport { start_us, end_us, ..file }
-    };
-    let warned = |files: &[(f64, f64)]| {
-        let mut files: Vec<_> = files.iter().map(|(from, to)| days(*from, *to)).collect();
-        warn_of_pauses(files.iter_mut());
-        let problems = files.iter().flat_map(|file| &file.problems);
-        problems.map(|problem| problem.what.clone()).collect::<Vec<_>>()
-    };
-    let (friday, monday, later) =
-        ((20_000.0, 20_000.5), (20_002.8, 20_003.0), (20_003.9, 20_004.0));
-    let found = warned(&[later, monday, friday]);
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("begins 2.3 days after the end of a"), "{found:?}");
-    // The clock was set after the first part, or during it.
-    assert_eq!(warned(&[(3_657.0, 3_657.1), monday]), [""; 0]);
-    assert_eq!(warned(&[(3_657.0, 20_002.7), monday]), [""; 0]);
-}
-
 /// The versions of the decoded messages at the start of a log.
 fn versions(head: &[u8]) -> BTreeMap<u16, MessageVersions> {
     let mut reader = LogReader::new();
@@ -131,4 +107,33 @@ fn words(versions: &MessageVersions) -> String {
         None => minor.to_string(),
     });
     each.collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_may_be_days_apart() {
+        let days = |from: f64, to: f64| {
+            let [start_us, end_us] = [from, to].map(|days| Some((days * DAY_US as f64) as i64));
+            let mut file = FileReport::damaged(Path::new("a"), &std::io::Error::other(""));
+            file.problems.clear();
+            FileReport { start_us, end_us, ..file }
+        };
+        let warned = |files: &[(f64, f64)]| {
+            let mut files: Vec<_> = files.iter().map(|(from, to)| days(*from, *to)).collect();
+            warn_of_pauses(files.iter_mut());
+            let problems = files.iter().flat_map(|file| &file.problems);
+            problems.map(|problem| problem.what.clone()).collect::<Vec<_>>()
+        };
+        let (friday, monday, later) =
+            ((20_000.0, 20_000.5), (20_002.8, 20_003.0), (20_003.9, 20_004.0));
+        let found = warned(&[later, monday, friday]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("begins 2.3 days after the end of a"), "{found:?}");
+        // The clock was set after the first part, or during it.
+        assert_eq!(warned(&[(3_657.0, 3_657.1), monday]), [""; 0]);
+        assert_eq!(warned(&[(3_657.0, 20_002.7), monday]), [""; 0]);
+    }
 }

@@ -136,24 +136,31 @@ pub(super) fn in_unit_of(field: &str, text: &str) -> Option<String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')?;
     let (number, unit) = text.split_at_checked(end)?;
     let parts = field.trim_start_matches("transfers.").split('.');
-    let is =
+    let is_in =
         |unit: &str| parts.clone().any(|part| part == unit || part.ends_with(&format!("_{unit}")));
-    let exponent = match unit {
-        "ms" if is("ms") => 0,
-        "s" if is("ms") => 3,
-        "bit/s" | "bps" if is("bps") => 0,
-        "kbit/s" | "kbps" if is("bps") => 3,
-        "Mbit/s" | "Mbps" if is("bps") => 6,
-        "Gbit/s" | "Gbps" if is("bps") => 9,
-        "B" | "bytes" if is("bytes") => 0,
-        "kB" | "KB" if is("bytes") => 3,
-        "MB" if is("bytes") => 6,
-        "GB" if is("bytes") => 9,
-        "dBm" if is("dbm") => 0,
-        "dB" if is("db") => 0,
-        "%" if !["ms", "bps", "bytes", "dbm", "db"].into_iter().any(is) => -2,
+    let (of_field, exponent) = match unit {
+        "ms" => ("ms", 0),
+        "s" => ("ms", 3),
+        "bit/s" | "bps" => ("bps", 0),
+        "kbit/s" | "kbps" => ("bps", 3),
+        "Mbit/s" | "Mbps" => ("bps", 6),
+        "Gbit/s" | "Gbps" => ("bps", 9),
+        "B" | "bytes" => ("bytes", 0),
+        "kB" | "KB" => ("bytes", 3),
+        "MB" => ("bytes", 6),
+        "GB" => ("bytes", 9),
+        "dBm" => ("dbm", 0),
+        "dB" => ("db", 0),
+        "%" => ("", -2),
         _ => return None,
     };
+    let is_of_field = match of_field {
+        "" => !["ms", "bps", "bytes", "dbm", "db"].into_iter().any(is_in),
+        unit => is_in(unit),
+    };
+    if !is_of_field {
+        return None;
+    }
     let number = number.parse::<f64>().ok()?;
     match exponent {
         0 => Some(number.to_string()),

@@ -322,16 +322,16 @@ fn read_timed(
     });
     note_losses(&mut file, &reader, input.path())?;
     note_first(&mut file, times);
-    match times.left_out {
-        Some((first, last)) if file.items == 0 => file.warn(format!(
-            "its packets are of {} to {} UTC, outside of the limits",
-            format_utc(first),
-            format_utc(last)
-        )),
-        None if file.items == 0 && file.problems.is_empty() => {
-            file.warn("no packet is in it".into())
+    if file.items == 0 {
+        if let Some((first, last)) = times.left_out {
+            file.warn(format!(
+                "its packets are of {} to {} UTC, outside of the limits",
+                format_utc(first),
+                format_utc(last)
+            ));
+        } else if file.problems.is_empty() {
+            file.warn("no packet is in it".into());
         }
-        _ => {}
     }
     if file.items > 0 {
         file.start_us = Some(times.earliest_ns.div_euclid(1_000));
